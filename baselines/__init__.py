@@ -1,0 +1,53 @@
+"""Schedulers to compare with: ``make("jps")`` gives one by name, ``names()`` lists them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from baselines.exact import Exact
+from baselines.fifo import FIFO
+from baselines.fifo_perf import FIFOPerf
+from baselines.jps import JPS
+from baselines.market import Market
+from baselines.sjf import SJF
+from baselines.srtf import SRTF
+from hetenv.errors import InputError
+from hetenv.scheduler import Scheduler
+
+__all__ = ["make", "names"]
+
+# Name -> what makes it, and the options the name stands for.
+_REGISTRY: Mapping[str, tuple[Callable[..., Scheduler], Mapping[str, Any]]] = {
+    "fifo": (FIFO, {}),
+    "fifo-skip": (FIFO, {"backfill": "skip"}),
+    "fifo-easy": (FIFO, {"backfill": "easy"}),
+    "fifo-perf": (FIFOPerf, {}),
+    "sjf": (SJF, {}),
+    "srtf": (SRTF, {}),
+    "jps": (JPS, {}),
+    "market": (Market, {}),
+    "exact": (Exact, {}),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``make`` knows."""
+    return tuple(_REGISTRY)
+
+
+def make(name: str, **options: Any) -> Scheduler:
+    """A scheduler by name, with its options.
+
+    Raises:
+        InputError: an unknown name, an option the scheduler does not have, or a bad value of one.
+    """
+    if name not in _REGISTRY:
+        raise InputError("scheduler", repr(name), f"use one of {', '.join(_REGISTRY)}")
+    factory, preset = _REGISTRY[name]
+    known = inspect.signature(factory).parameters
+    if unknown := sorted(set(options) - (set(known) - set(preset))):
+        free = ", ".join(option for option in known if option not in preset) or "none"
+        raise InputError(f"scheduler {name}, option {unknown[0]}", "unknown", f"its options: {free}")
+    return factory(**preset, **options)

@@ -1,0 +1,282 @@
+"""The Simulator: one state moved by plans and by time."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hetenv.cluster import Cluster
+from hetenv.errors import InputError, PlanError, StallError
+from hetenv.scheduler import Plan, Snapshot
+from hetenv.simulator import kernels, plans
+from hetenv.simulator.exclusive import exclusive_best_s
+from hetenv.simulator.state import SEGMENT, State, fixed_part, initial_state
+from hetenv.workload import Workload
+
+_NO_PLACES = np.empty((0, 3), np.int64)
+_WHY = {
+    plans.NOT_ACTIVE: "is not in the system",
+    plans.BAD_SIZE: "cannot have that many GPUs",
+    plans.NOT_PREEMPTIVE: "runs, and running jobs may not be paused or moved here",
+    plans.NOT_MALLEABLE: "is sized already and not malleable",
+    plans.CANNOT_RUN: "cannot run on these GPUs",
+    plans.BAD_NODE: "asks for nodes that lack the GPUs or do not match its counts",
+}
+
+
+class Elapsed(NamedTuple):
+    """What ``advance`` passed: wall-clock seconds, and job-seconds spent in the system."""
+
+    seconds: float
+    job_seconds: float
+
+
+class Simulator:
+    """A cluster working through a workload.
+
+    Args:
+        cluster: where the jobs run.
+        workload: the jobs, or a function of a ``numpy.random.Generator`` that draws them at ``reset``.
+        preemptive: whether running jobs may be paused and moved. Malleable jobs may be resized either way.
+        even_split: split batches evenly (the slowest worker holds up the others) instead of in
+            proportion to the workers' speeds.
+        round_s: decide only at multiples of this; None decides at every arrival and completion.
+        whole_steps: rounds in Gavel's form: jobs make whole iterations, a round ends with its last
+            finished one, arrivals join at its end.
+        min_reallocation_s: with ``whole_steps``, the least time between two decision epochs (one at
+            time 0 does not count, as in Gavel); an epoch also needs an arrival or a completion since the last.
+
+    Raises:
+        InputError: a job that the cluster can never run, or options that contradict each other.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        workload: Workload | Callable[[np.random.Generator], Workload],
+        *,
+        preemptive: bool = False,
+        even_split: bool = False,
+        round_s: float | None = None,
+        whole_steps: bool = False,
+        min_reallocation_s: float = 0.0,
+    ) -> None:
+        if round_s is not None and not (np.isfinite(round_s) and round_s > 0):
+            raise InputError("round_s", round_s, "give positive seconds, or None to decide at every event")
+        if whole_steps and round_s is None:
+            raise InputError("whole_steps", "no round_s", "give the length of a round in seconds")
+        if min_reallocation_s and not whole_steps:
+            raise InputError("min_reallocation_s", min_reallocation_s, "use it with whole_steps=True")
+        self.cluster = cluster
+        self.preemptive, self.even_split = preemptive, even_split
+        self.round_s, self.whole_steps, self.min_reallocation_s = round_s, whole_steps, min_reallocation_s
+        self._source = workload
+        self.version = 0
+        self.reset(0)
+
+    def reset(self, seed: int | np.random.Generator | None = None, workload: Workload | None = None) -> None:
+        """Back to the first decision epoch.
+
+        A workload given as a function is drawn afresh from ``seed``; ``workload`` replaces it for this run.
+        """
+        if workload is not None:
+            self.workload = workload
+        elif not isinstance(self._source, Workload):
+            self.workload = self._source(np.random.default_rng(seed))
+        else:
+            self.workload = self._source
+        self.fixed = fixed_part(self.cluster, self.workload, preemptive=self.preemptive, even_split=self.even_split)
+        self.state: State = initial_state(self.cluster, self.fixed)
+        self._exclusive_s: np.ndarray | None = None
+        self._timeline = np.zeros(2 * self.cluster.n_gpus, SEGMENT)
+        self._round = -1
+        self.version += 1
+        if self.round_s and not self.whole_steps:
+            self._advance_to_round()
+        else:
+            self._advance_to_event()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @property
+    def time_s(self) -> float:
+        return float(self.state.clock["time_s"][0])
+
+    @property
+    def job_seconds(self) -> float:
+        """Integral of the number of jobs in the system; the sum of all JCTs once everything is done."""
+        return float(self.state.clock["job_s"][0])
+
+    @property
+    def done(self) -> bool:
+        """Whether every job has finished."""
+        return int(self.state.clock["n_done"][0]) == len(self.workload)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether jobs wait, nothing runs and nothing will arrive: only a plan can move time on."""
+        clock = self.state.clock[0]
+        no_event = clock["n_running"] == 0 and clock["next_arrival"] == len(self.workload)
+        return bool(no_event and clock["n_active"] > 0)
+
+    @property
+    def busy_gpu_s(self) -> np.ndarray:
+        """(M,) GPU-seconds held so far."""
+        return self.cluster.total * self.time_s + self.state.uses["busy_gpu_s"]
+
+    @property
+    def timeline(self) -> np.ndarray:
+        """(n,) SEGMENT records: what each finished or given-up allocation held on a node, and when."""
+        return self._timeline[: int(self.state.clock["n_segments"][0])]
+
+    @property
+    def exclusive_s(self) -> np.ndarray:
+        """(J,) seconds each job needs alone on the cluster with its best allocation."""
+        if self._exclusive_s is None:
+            self._exclusive_s = exclusive_best_s(self.fixed)
+        return self._exclusive_s
+
+    def snapshot(self) -> Snapshot:
+        """What a scheduler may see now."""
+        return Snapshot(self)
+
+    def gather_active(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Active jobs by arrival: indices (A,), [remaining, GPU-seconds, seconds to finish] (A, 3), counts (A, M)."""
+        n_active = int(self.state.clock["n_active"][0])
+        jobs = np.empty(n_active, np.int64)
+        figures = np.empty((n_active, 3))
+        counts = np.empty((n_active, len(self.cluster.types)), np.int64)
+        kernels.gather_active(self.fixed, self.state, jobs, figures, counts)
+        return jobs, figures, counts
+
+    def gather_waiting(self, limit: int | None = None) -> np.ndarray:
+        """(n,) int64, indices of the waiting jobs by arrival, at most the first ``limit``."""
+        clock = self.state.clock[0]
+        n_waiting = int(clock["n_active"] - clock["n_running"])
+        jobs = np.empty(n_waiting if limit is None else min(limit, n_waiting), np.int64)
+        return jobs[: kernels.gather_waiting(self.state, jobs)]
+
+    def holds(self, job: int) -> list[tuple[int, int]]:
+        """The (node, GPUs) pairs that ``job`` holds now."""
+        pairs = []
+        at = int(self.state.jobs["first_hold"][job])
+        while at >= 0:
+            node, gpus, at = self.state.holds[at].item()
+            pairs.append((node, gpus))
+        return sorted(pairs)
+
+    # --- moving ----------------------------------------------------------------------------------
+
+    def apply(self, plan: Plan) -> int:
+        """Start, resize, preempt or migrate; returns how many jobs changed.
+
+        Raises:
+            PlanError: the plan is impossible; nothing has changed.
+        """
+        if len(plan) == 0:
+            return 0
+        if plan.counts.shape[1] != len(self.cluster.types):
+            raise PlanError(
+                f"plan has counts for {plan.counts.shape[1]} types; the cluster has {len(self.cluster.types)}"
+            )
+        places = _NO_PLACES
+        if plan.nodes is not None:
+            rows = [np.asarray(chosen, np.int64).reshape(-1, 2) for chosen in plan.nodes]
+            places = np.concatenate([np.insert(chosen, 0, row, axis=1) for row, chosen in enumerate(rows)])
+        code, at = plans.plan_fault(self.fixed, self.state, plan.jobs, plan.counts, places)
+        if code == plans.NO_CAPACITY:
+            raise PlanError(f"plan needs more {self.cluster.type_names[at]} GPUs than are free or given back by it")
+        if code != plans.OK:
+            raise PlanError(f"{self._name(plan.jobs[at])} {_WHY[code]}: {plan.counts[at].tolist()}")
+        self.version += 1
+        self._reserve_timeline()
+        return plans.apply_plan(self.fixed, self.state, self._timeline, plan.jobs, plan.counts, places)
+
+    def change(self, kernel: Callable[..., None], *args: Any) -> None:
+        """Let a compiled ``kernel(fixed, state, timeline, *args)`` place jobs that it knows to fit, unchecked."""
+        self.version += 1
+        self._reserve_timeline()
+        kernel(self.fixed, self.state, self._timeline, *args)
+
+    def advance(self) -> Elapsed:
+        """Move to the next decision epoch (or to the end of the last job).
+
+        Raises:
+            StallError: jobs wait, nothing runs and nothing will arrive.
+        """
+        if self.stalled:
+            waiting = self.gather_active()[0]
+            raise StallError(f"{len(waiting)} jobs wait on an idle cluster, first {self._name(waiting[0])}")
+        from_s, from_job_s = self.time_s, self.job_seconds
+        self.version += 1
+        if self.whole_steps:
+            self._advance_whole_steps()
+        elif self.round_s:
+            self._advance_to_round()
+        else:
+            self._advance_to_event()
+        return Elapsed(self.time_s - from_s, self.job_seconds - from_job_s)
+
+    def clone(self) -> Simulator:
+        """An independent simulator in the same state; constants are shared, the state is copied."""
+        twin = copy.copy(self)
+        twin.state = self.state.copy()
+        twin._timeline = self._timeline.copy()
+        return twin
+
+    def _advance_events(self, until_s: float) -> int:
+        self._reserve_timeline()
+        return kernels.advance_events(self.fixed, self.state, self._timeline, until_s)
+
+    def _advance_to_event(self) -> None:
+        """On to the next event that leaves some job in the system."""
+        self._advance_events(np.inf)
+        while self.state.clock["n_active"][0] == 0 and not self.done:
+            self._advance_events(np.inf)
+
+    def _advance_to_round(self) -> None:
+        """Let events pass up to the next tick at which some job is in the system."""
+        assert self.round_s is not None
+        clock = self.state.clock[0]
+        while not self.done:
+            self._round += 1
+            if clock["n_active"] == 0:  # idle: skip the empty rounds
+                next_arrival_s = self.fixed.jobs["arrival_s"][clock["next_arrival"]]
+                self._round = max(self._round, math.ceil(next_arrival_s / self.round_s))
+            tick_s = self._round * self.round_s
+            while not self.done:
+                self._advance_events(tick_s)
+                if clock["time_s"] >= tick_s:
+                    break
+            if clock["n_active"] > 0:
+                return
+
+    def _advance_whole_steps(self) -> None:
+        """Gavel's rounds, up to one that may decide."""
+        assert self.round_s is not None
+        clock = self.state.clock[0]
+        began_s = float(clock["time_s"])
+        may_decide_at_s = began_s + self.min_reallocation_s if began_s > 0 else 0.0  # as in Gavel
+        moved = 0
+        while not self.done:
+            if clock["n_running"] > 0:
+                self._reserve_timeline()
+                moved += kernels.advance_whole_steps(self.fixed, self.state, self._timeline, self.round_s)
+            else:  # nothing runs: on to the next arrival, or to where waiting jobs may be placed
+                waits = clock["n_active"] > 0 and moved > 0
+                moved += self._advance_events(may_decide_at_s if waits else np.inf)
+            if clock["n_active"] > 0 and moved > 0 and clock["time_s"] >= may_decide_at_s:
+                return
+
+    def _reserve_timeline(self) -> None:
+        """Make room for what one move can write: at most one segment a GPU."""
+        n_segments = int(self.state.clock["n_segments"][0])
+        if n_segments + self.cluster.n_gpus > len(self._timeline):
+            self._timeline = np.concatenate([self._timeline, np.zeros_like(self._timeline)])
+
+    def _name(self, job: int) -> str:
+        return f"job {self.workload.job_id[job]}" if 0 <= job < len(self.workload) else f"job index {job}"

@@ -1,0 +1,161 @@
+"""The simulator's state: a few fat arrays that one compiled kernel serves at every size.
+
+``Fixed`` never changes during a run and is shared between clones; ``State`` is all that does change,
+so copying its arrays copies the simulation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetenv.cluster import Cluster
+from hetenv.workload import Workload
+
+# Status of a job.
+FUTURE, WAITING, RUNNING, DONE = range(4)
+# End of a linked list.
+NONE = -1
+
+JOB_SPEC = np.dtype(
+    [
+        ("arrival_s", "f8"),
+        ("iterations", "f8"),
+        ("batch", "f8"),
+        ("grad_bytes", "f8"),
+        ("restart_s", "f8"),
+        ("min_gpus", "i4"),
+        ("max_gpus", "i4"),
+        ("measured_row", "i4"),  # row of the measured table, -1: speeds and links decide
+        ("malleable", "i4"),
+    ],
+    align=True,
+)
+TYPE_SPEC = np.dtype(
+    [
+        ("intra_bytes_per_s", "f8"),
+        ("nic_bytes_per_s", "f8"),
+        ("total", "i4"),
+        ("first_node", "i4"),
+        ("end_node", "i4"),
+        ("largest_node", "i4"),
+    ],
+    align=True,
+)
+RULES = np.dtype([("preemptive", "i4"), ("even_split", "i4")], align=True)
+
+JOB = np.dtype(
+    [
+        ("remaining", "f8"),  # iterations left at as_of_s
+        ("rate", "f8"),  # iterations/s of the allocation, 0 without one
+        ("as_of_s", "f8"),  # progress counts from here; later than since_s while the job restarts
+        ("since_s", "f8"),  # when the allocation was taken
+        ("eta_s", "f8"),  # finish under the allocation, inf without one
+        ("start_s", "f8"),  # first start, NaN before
+        ("finish_s", "f8"),  # NaN before
+        ("service_gpu_s", "f8"),  # GPU-seconds held in earlier allocations
+        ("lost_gpu_s", "f8"),  # of those, spent restarting
+        ("status", "i4"),
+        ("n_gpus", "i4"),  # held now
+        ("size", "i4"),  # chosen at the first start, 0 before
+        ("n_nodes", "i4"),  # nodes the allocation spans
+        ("restarts", "i4"),
+        ("first_hold", "i4"),  # head of the job's chain in holds
+        ("heap_at", "i4"),  # place in the running heap
+        ("prev", "i4"),  # neighbours in the list of active jobs, by arrival
+        ("next", "i4"),
+    ],
+    align=True,
+)
+NODE = np.dtype([("type", "i4"), ("gpus", "i4"), ("free", "i4")], align=True)
+USE = np.dtype([("busy_gpu_s", "f8"), ("free", "i4")], align=True)  # one a type
+HOLD = np.dtype([("node", "i4"), ("gpus", "i4"), ("next", "i4")], align=True)
+CLOCK = np.dtype(
+    [
+        ("time_s", "f8"),
+        ("job_s", "f8"),  # integral of the jobs in the system
+        ("next_arrival", "i8"),  # first job that has not arrived
+        ("n_active", "i8"),
+        ("n_running", "i8"),
+        ("n_done", "i8"),
+        ("n_segments", "i8"),  # rows written to the timeline
+        ("first_active", "i4"),
+        ("last_active", "i4"),
+        ("free_hold", "i4"),  # head of the unused holds
+    ],
+    align=True,
+)
+SEGMENT = np.dtype([("start_s", "f8"), ("end_s", "f8"), ("job", "i4"), ("node", "i4"), ("gpus", "i4")], align=True)
+
+
+class Fixed(NamedTuple):
+    """What a run never changes."""
+
+    jobs: np.ndarray  # (J,) JOB_SPEC
+    speed: np.ndarray  # (J, M) samples/s of one GPU
+    types: np.ndarray  # (M,) TYPE_SPEC
+    measured: np.ndarray  # (R, M, G + 1, 2) iterations/s: consolidated, spread
+    rules: np.ndarray  # (1,) RULES
+
+
+class State(NamedTuple):
+    """All that a run changes."""
+
+    jobs: np.ndarray  # (J,) JOB
+    counts: np.ndarray  # (J, M) int32, GPUs held per type
+    nodes: np.ndarray  # (N,) NODE
+    uses: np.ndarray  # (M,) USE
+    holds: np.ndarray  # (K,) HOLD, pool of chains: what each running job holds on each node
+    running: np.ndarray  # (K,) int32, binary heap of the running jobs by eta_s
+    clock: np.ndarray  # (1,) CLOCK
+
+    def copy(self) -> State:
+        return State(*(array.copy() for array in self))
+
+
+def fixed_part(cluster: Cluster, workload: Workload, *, preemptive: bool, even_split: bool) -> Fixed:
+    """The constants of a run; raises InputError for a job that the cluster can never run."""
+    workload.check_runnable(cluster)
+    jobs = np.zeros(len(workload), JOB_SPEC)
+    for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
+        jobs[name] = getattr(workload, name)
+    jobs["max_gpus"] = np.minimum(workload.max_gpus, cluster.n_gpus)
+    jobs["measured_row"] = workload.measured_rows()
+
+    types = np.zeros(len(cluster.types), TYPE_SPEC)
+    types["intra_bytes_per_s"] = cluster.intra_bytes_per_s
+    types["nic_bytes_per_s"] = cluster.nic_bytes_per_s
+    types["total"] = cluster.total
+    types["first_node"] = np.searchsorted(cluster.node_type, np.arange(len(types)), side="left")
+    types["end_node"] = np.searchsorted(cluster.node_type, np.arange(len(types)), side="right")
+    types["largest_node"] = cluster.largest_node
+
+    measured = np.zeros((0, len(types), 1, 2))
+    if workload.measured is not None:
+        measured = workload.measured.for_types(cluster.type_names)
+    rules = np.array([(preemptive, even_split)], RULES)
+    return Fixed(jobs, workload.speed_on(cluster), types, measured, rules)
+
+
+def initial_state(cluster: Cluster, fixed: Fixed) -> State:
+    """Time 0: every GPU free, no job arrived."""
+    n_gpus = cluster.n_gpus
+    jobs = np.zeros(len(fixed.jobs), JOB)
+    jobs["remaining"] = fixed.jobs["iterations"]
+    jobs["eta_s"] = np.inf
+    jobs["start_s"] = jobs["finish_s"] = np.nan
+    for link in ("first_hold", "heap_at", "prev", "next"):
+        jobs[link] = NONE
+    nodes = np.zeros(cluster.n_nodes, NODE)
+    nodes["type"] = cluster.node_type
+    nodes["gpus"] = nodes["free"] = cluster.node_gpus
+    uses = np.zeros(len(fixed.types), USE)
+    uses["free"] = cluster.total
+    holds = np.zeros(n_gpus, HOLD)
+    holds["next"] = np.arange(1, n_gpus + 1)
+    holds["next"][-1] = NONE
+    clock = np.zeros(1, CLOCK)
+    clock["first_active"] = clock["last_active"] = NONE
+    counts = np.zeros((len(jobs), len(fixed.types)), np.int32)
+    return State(jobs, counts, nodes, uses, holds, np.zeros(n_gpus, np.int32), clock)
