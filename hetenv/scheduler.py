@@ -137,6 +137,10 @@ class Snapshot:
 
         return Draft(self._current())
 
+    def clone_simulator(self) -> Simulator:
+        """An independent simulator in this state, to try plans on."""
+        return self._current().clone()
+
     # --- active jobs -----------------------------------------------------------------------------
 
     @cached_property

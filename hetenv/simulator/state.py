@@ -13,6 +13,8 @@ import numpy as np
 from hetenv.cluster import Cluster
 from hetenv.workload import Workload
 
+# Record types have no padding, so that equal states have equal bytes.
+
 # Status of a job.
 FUTURE, WAITING, RUNNING, DONE = range(4)
 # End of a linked list.
@@ -56,12 +58,12 @@ JOB = np.dtype(
         ("finish_s", "f8"),  # NaN before
         ("service_gpu_s", "f8"),  # GPU-seconds held in earlier allocations
         ("lost_gpu_s", "f8"),  # of those, spent restarting
+        ("first_hold", "i8"),  # head of the job's chain in holds
         ("status", "i4"),
         ("n_gpus", "i4"),  # held now
         ("size", "i4"),  # chosen at the first start, 0 before
         ("n_nodes", "i4"),  # nodes the allocation spans
         ("restarts", "i4"),
-        ("first_hold", "i4"),  # head of the job's chain in holds
         ("heap_at", "i4"),  # place in the running heap
         ("prev", "i4"),  # neighbours in the list of active jobs, by arrival
         ("next", "i4"),
@@ -69,7 +71,7 @@ JOB = np.dtype(
     align=True,
 )
 NODE = np.dtype([("type", "i4"), ("gpus", "i4"), ("free", "i4")], align=True)
-USE = np.dtype([("busy_gpu_s", "f8"), ("free", "i4")], align=True)  # one a type
+USE = np.dtype([("busy_gpu_s", "f8"), ("free", "i8")], align=True)  # one a type
 HOLD = np.dtype([("node", "i4"), ("gpus", "i4"), ("next", "i4")], align=True)
 CLOCK = np.dtype(
     [
@@ -80,13 +82,13 @@ CLOCK = np.dtype(
         ("n_running", "i8"),
         ("n_done", "i8"),
         ("n_segments", "i8"),  # rows written to the timeline
-        ("first_active", "i4"),
-        ("last_active", "i4"),
-        ("free_hold", "i4"),  # head of the unused holds
+        ("first_active", "i8"),
+        ("last_active", "i8"),
+        ("free_hold", "i8"),  # head of the unused holds
     ],
     align=True,
 )
-SEGMENT = np.dtype([("start_s", "f8"), ("end_s", "f8"), ("job", "i4"), ("node", "i4"), ("gpus", "i4")], align=True)
+SEGMENT = np.dtype([("start_s", "f8"), ("end_s", "f8"), ("job", "i4"), ("node", "i4"), ("gpus", "i8")], align=True)
 
 
 class Fixed(NamedTuple):

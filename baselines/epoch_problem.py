@@ -1,0 +1,189 @@
+"""One decision epoch as a placement problem: who competes, for which GPUs, and what waiting is worth.
+
+Shared by every scheduler that solves ``hetenv.matching`` online. The paper (DOI 10.1109/TPDS.2024.3390109) places a
+batch of jobs; all of the following is our extension to a stream.
+
+Who competes. Waiting jobs that fit, and running jobs that may change: all of them where the simulator allows
+preemption, otherwise the malleable ones, which may be resized but never paused. The others keep what they hold.
+
+What it costs. ``w (J(c) + restart)`` on a category c, where restart applies to a running job that changes, and
+``w (kappa tau + J(best))`` without GPUs, plus the restart for a running job. J(best) is the job's remaining time alone
+on the cluster, ``w = J(best) ** -weight_exponent``, kappa the waiting factor, tau the time to the next release: that of
+the next running job due to finish, or, when none runs, the least J(best) of the jobs competing, which is the first
+release their plan could bring. With kappa = 1 and exponent 0 the objective is the paper's sum of J.
+
+What is left out. J is estimated from the category: as few empty nodes as possible, batches split in
+proportion to speed even where the simulator splits them evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hetenv.matching import OnlineTerms, Placement, PlacementProblem
+from hetenv.scheduler import Plan, Snapshot
+from hetenv.simulator.draft import Draft
+
+MOST_CATEGORIES = 10_000  # per job; 4 types have 4,844 of up to 16 GPUs
+Solve = Callable[[PlacementProblem, OnlineTerms], Placement]
+
+
+@dataclass(frozen=True)
+class OnlineObjective:
+    """How waiting and weights enter, and how many jobs one decision considers.
+
+    Args:
+        waiting_factor: kappa, at least 0; more of it starts jobs sooner on slower GPUs.
+        weight_exponent: above 0 favours short jobs.
+        max_jobs: most jobs that compete in one decision. Beyond it, half the places go to waiting jobs, half
+            of those to the ones of least J(best) and the rest to the oldest, so that none starves
+            out of sight; the others go to the running jobs of most remaining time. Places that one side leaves
+            empty go to the other.
+    """
+
+    waiting_factor: float = 1.0
+    weight_exponent: float = 0.0
+    max_jobs: int = 128
+
+
+@dataclass(frozen=True, eq=False)
+class EpochProblem:
+    """The jobs that compete, ``rows`` (S,) of the snapshot, and what the solvers need to know of them."""
+
+    rows: np.ndarray
+    problem: PlacementProblem
+    terms: OnlineTerms
+
+
+def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> Plan:
+    """The plan of one epoch: ``solve`` decides, and something runs whenever something can.
+
+    Jobs with more than ``MOST_CATEGORIES`` categories even at their least size do not compete: they take their
+    fastest free allocation before the others do. New allocations are packed largest first, which leaves fewer
+    fragments. When nothing would run at all, or a placement does not survive packing (a measured rate of 0 once
+    spread over nodes), waiting jobs take their fastest free allocation by arrival instead.
+    """
+    draft = snapshot.draft()
+    movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
+    if not draft.free.any() and not movable.any():
+        return draft.plan()
+    most = _most_gpus(snapshot, draft.free + snapshot.counts[movable].sum(axis=0))
+    too_varied = snapshot.waiting & (most < snapshot.size_limits[0])
+    draft.fill(snapshot.jobs[too_varied], skip=True)
+    movable &= snapshot.counts.sum(axis=1) <= most
+    sound = True
+    if (epoch := pose_epoch(snapshot, objective, draft.free, movable, most)) is not None:
+        sound = _carry_out(draft, snapshot, epoch.rows, solve(epoch.problem, epoch.terms).counts)
+    if not sound or (draft.free == snapshot.total).all():
+        draft = snapshot.draft()
+        draft.fill(snapshot.queue(), skip=True)
+    return draft.plan()
+
+
+def pose_epoch(
+    snapshot: Snapshot, objective: OnlineObjective, free: np.ndarray, movable: np.ndarray, most: np.ndarray
+) -> EpochProblem | None:
+    """The problem of one epoch, or None when nobody competes.
+
+    Args:
+        free: (M,) free GPUs to compete for, beside those of the ``movable`` jobs.
+        movable: (A,) bool, running jobs that may change.
+        most: (A,) most GPUs that a job may ask for; a waiting job needs at least its least size to compete.
+    """
+    capacity = free + snapshot.counts[movable].sum(axis=0)
+    if not capacity.any():
+        return None
+    remaining_s = np.maximum(snapshot.exclusive_remaining_s, 1e-9 * snapshot.exclusive_s)  # rounding may leave 0
+    waiting = snapshot.waiting & (most >= snapshot.size_limits[0]) & _fits(snapshot, capacity)
+    rows, displaced = _competitors(remaining_s, waiting, movable, objective.max_jobs)
+    if len(rows) == 0:
+        return None
+    capacity = capacity - snapshot.counts[displaced].sum(axis=0)
+    if not capacity.any():
+        return None
+    cluster, running = snapshot.cluster, ~snapshot.waiting[rows]
+    best_s, restart_s = remaining_s[rows], snapshot.restart_s[rows]
+    weights = best_s**-objective.weight_exponent
+    release_s = snapshot.next_release_s if np.isfinite(snapshot.next_release_s) else float(best_s.min())
+    idle_s = objective.waiting_factor * release_s + best_s + np.where(running, restart_s, 0.0)
+    may_wait = ~running | snapshot.preemptive
+    problem = PlacementProblem(
+        capacity,
+        snapshot.speed[rows],
+        snapshot.batch[rows],
+        np.maximum(snapshot.remaining[rows], 1e-9),
+        snapshot.grad_bytes[rows],
+        cluster.nic_bytes_per_s,
+        snapshot.size_limits[0][rows],
+        np.minimum(snapshot.size_limits[1], most)[rows],
+        local_bandwidth=cluster.intra_bytes_per_s,
+        node_gpus=cluster.largest_node,
+        measured_rate=None if snapshot.measured_rate is None else snapshot.measured_rate[rows],
+    )
+    terms = OnlineTerms(
+        weights=weights,
+        waiting=np.where(may_wait, weights * idle_s, np.inf),
+        current=snapshot.counts[rows],
+        restart_penalty=weights * restart_s,
+    )
+    return EpochProblem(rows, problem, terms)
+
+
+def _carry_out(draft: Draft, snapshot: Snapshot, rows: np.ndarray, counts: np.ndarray) -> bool:
+    """Draft the changes that bring ``rows`` (S,) to ``counts`` (S, M); whether all of them can be packed."""
+    changes = (counts != snapshot.counts[rows]).any(axis=1)
+    rows, counts = rows[changes], counts[changes]
+    for row in rows[~snapshot.waiting[rows]]:
+        draft.preempt(int(snapshot.jobs[row]))
+    n_gpus = counts.sum(axis=1)
+    return all(
+        draft.place(int(snapshot.jobs[rows[at]]), counts[at])
+        for at in np.argsort(-n_gpus, kind="stable")
+        if n_gpus[at] > 0
+    )
+
+
+def _most_gpus(snapshot: Snapshot, capacity: np.ndarray) -> np.ndarray:
+    """(A,) most GPUs at which a job's sizes still have ``MOST_CATEGORIES`` at most; below its least if none have."""
+    least, most = snapshot.size_limits
+    largest = int(min(capacity.sum(), most.max(initial=1)))
+    ways = np.zeros(largest + 1)  # count vectors of each size within capacity
+    ways[0] = 1.0
+    for gpus in capacity:
+        ways = np.cumsum(ways)
+        ways[gpus + 1 :] -= ways[: max(largest - gpus, 0)].copy()
+    up_to = np.concatenate([[0.0], np.cumsum(ways)])  # up_to[n]: sizes below n
+    first = np.minimum(least, largest + 1)
+    bounded = np.searchsorted(up_to, up_to[first] + MOST_CATEGORIES, side="right") - 2
+    return np.minimum(most, np.where(least > largest, most, bounded))
+
+
+def _fits(snapshot: Snapshot, capacity: np.ndarray) -> np.ndarray:
+    """(A,) bool, whether some category of a job lies within ``capacity`` (M,)."""
+    least, most = snapshot.size_limits
+    fits = (capacity * (snapshot.speed > 0)).sum(axis=1) >= least
+    rate = snapshot.measured_rate
+    if rate is None:
+        return fits
+    gpus = np.arange(rate.shape[2])
+    offered = (rate > 0) & (gpus <= capacity[:, None])
+    sized = (gpus >= least[:, None]) & (gpus <= most[:, None])
+    return np.where(np.isnan(rate[:, 0, 0]), fits, (offered & sized[:, None]).any(axis=(1, 2)))
+
+
+def _competitors(
+    remaining_s: np.ndarray, waiting: np.ndarray, movable: np.ndarray, max_jobs: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that compete, ascending, and the movable rows left out; see ``OnlineObjective.max_jobs``."""
+    queue, running = np.flatnonzero(waiting), np.flatnonzero(movable)
+    n_running = min(len(running), max(max_jobs // 2, max_jobs - len(queue)))
+    n_queue = min(len(queue), max_jobs - n_running)
+    if n_queue < len(queue):
+        shortest = np.argsort(remaining_s[queue], kind="stable")[: (n_queue + 1) // 2]
+        oldest = np.setdiff1d(np.arange(len(queue)), shortest)[: n_queue - len(shortest)]
+        queue = queue[np.concatenate([shortest, oldest])]
+    by_length = running[np.argsort(-remaining_s[running], kind="stable")]
+    return np.sort(np.concatenate([queue, by_length[:n_running]])), by_length[n_running:]

@@ -1,0 +1,76 @@
+"""An evaluation as files: all of them complete, or none."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hetenv.errors import InputError
+from hetenv.evaluation.figures import pool_episodes
+from hetenv.evaluation.trials import Trial
+
+if TYPE_CHECKING:
+    from hetenv.evaluation.report import Evaluation
+
+TENSORBOARD = "tensorboard"
+
+
+def save(evaluation: Evaluation, folder: Path) -> Path | None:
+    """See ``Evaluation.save``."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder) as name:
+            draft, replaced = Path(name, "new"), Path(name, "old")
+            draft.mkdir()
+            replaced.mkdir()
+            _write_tables(evaluation, draft)
+            has_scalars = _write_scalars(evaluation.trials, draft / TENSORBOARD)
+            for path in sorted(draft.iterdir()):
+                target = folder / path.name
+                if target.is_dir():  # which, unlike a file, no rename replaces
+                    target.rename(replaced / path.name)
+                path.replace(target)
+    except OSError as error:
+        remedy = "make room, or name a folder you may write"
+        raise InputError(str(folder), f"cannot be written ({error.strerror})", remedy) from None
+    return folder / TENSORBOARD if has_scalars else None
+
+
+def _write_tables(evaluation: Evaluation, folder: Path) -> None:
+    import pandas as pd
+
+    summary = evaluation.summary()
+    rows = [{"scheduler": name} | _flat(figures) for name, figures in summary["schedulers"].items()]
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    pd.DataFrame(rows).to_csv(folder / "summary.csv", index=False)
+    evaluation.jobs.to_csv(folder / "jobs.csv", index=False)
+
+
+def _write_scalars(trials_of: Mapping[str, Sequence[Trial]], folder: Path) -> bool:
+    """Write TensorBoard event files; False where the packages for it are not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return False
+    for scheduler, trials in trials_of.items():
+        with SummaryWriter(str(folder / scheduler)) as writer:
+            for step in range(1, len(trials) + 1):
+                for figure, value in _flat(pool_episodes(trials[:step])).items():
+                    writer.add_scalar(f"evaluation/{figure}", value, step)
+    return True
+
+
+def _flat(figures: Mapping[str, Any]) -> dict[str, float | None]:
+    """Figures without nesting: intervals as ``<name>_low`` and ``<name>_high``, mappings as ``<name>_<key>``."""
+    flat: dict[str, float | None] = {}
+    for name, value in figures.items():
+        if name in ("ci95", "ratio_ci95"):
+            flat[f"{name}_low"], flat[f"{name}_high"] = value or (None, None)
+        elif isinstance(value, Mapping):
+            flat |= {f"{name}_{key}": part for key, part in value.items()}
+        else:
+            flat[name] = value
+    return flat

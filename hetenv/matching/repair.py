@@ -1,0 +1,60 @@
+"""From prices to a placement: jobs take, one after another, the best priced category that still fits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetenv.compiled import njit
+from hetenv.matching.menu import first_genuine
+from hetenv.matching.prices import price_vectors
+
+
+@njit
+def repair(menu, capacity, prices, largest):
+    """Entries (S,): by descending cost range each job takes the fitting entry of least ``cost + p . c``.
+
+    An entry may have at most ``largest`` (S,) GPUs, and leaves as many free as the jobs still to come need that may
+    not wait. A job that finds nothing gets its empty entry.
+    """
+    n_jobs = menu.must.shape[0]
+    priced = price_vectors(menu.counts, prices)
+    cost_range = np.zeros(n_jobs)
+    reserve = np.zeros(n_jobs, np.int64)
+    for i in range(n_jobs):
+        low, high = np.inf, -np.inf
+        for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+            low, high = min(low, menu.cost[entry]), max(high, menu.cost[entry])
+        cost_range[i] = high - low
+        if menu.must[i]:
+            reserve[i] = menu.counts[menu.vector[menu.start[i] + 1]].sum()
+    to_come = reserve.sum()
+    choice = menu.start[:-1].copy()
+    free = capacity.copy()
+    for i in np.argsort(-cost_range, kind="mergesort"):
+        to_come -= reserve[i]
+        spare = free.sum() - to_come
+        least = np.inf
+        for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+            row = menu.vector[entry]
+            value = menu.cost[entry] + priced[row]
+            if value >= least:
+                continue
+            size = 0
+            fits = True
+            for m in range(free.shape[0]):
+                size += menu.counts[row, m]
+                fits = fits and menu.counts[row, m] <= free[m]
+            if fits and size <= spare and size <= largest[i]:
+                least, choice[i] = value, entry
+        for m in range(free.shape[0]):
+            free[m] -= menu.counts[menu.vector[choice[i]], m]
+    return choice
+
+
+@njit
+def smallest_sizes(menu):
+    """(S,) GPUs of the smallest category of each job that must be placed, 0 for one that may wait."""
+    sizes = np.zeros(menu.must.shape[0], np.int64)
+    for i in range(sizes.shape[0]):
+        sizes[i] = menu.counts[menu.vector[first_genuine(menu, i)]].sum()
+    return sizes

@@ -1,0 +1,61 @@
+"""The selection program: one category per job within the GPUs of each type, solved by HiGHS."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hetenv.errors import InputError
+from hetenv.matching.menu import Menu
+
+
+def select_entries(menu: Menu, capacity: np.ndarray, entries: np.ndarray) -> tuple[np.ndarray, float]:
+    """Optimal entries (S,) among the given ``entries`` (N,) and a lower bound on their cost.
+
+        min sum cost_ic x_ic   s.t.  sum_c x_ic = 1,  sum_ic c_m x_ic <= capacity_m,  x binary
+
+    Costs are divided by their mean; the relative gap is 1e-6.
+
+    Raises:
+        InputError: no selection fits the capacity.
+        RuntimeError: HiGHS gave up.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    job = np.searchsorted(menu.start, entries, side="right") - 1
+    column = np.arange(len(entries))
+    one_each = csr_array((np.ones(len(entries)), (job, column)), shape=(menu.n_jobs, len(entries)))
+    gpus = csr_array(menu.counts[menu.vector[entries]].T.astype(float))
+    cost = menu.cost[entries]
+    unit = float(np.abs(cost).mean()) or 1.0
+    result = milp(
+        cost / unit,
+        integrality=np.ones(len(entries), np.int64),
+        bounds=Bounds(0, 1),
+        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(gpus, -np.inf, capacity)],
+        options={"mip_rel_gap": 1e-6},
+    )
+    if result.status == 2:
+        raise InputError("jobs to place", "no placement fits the GPUs of each type", "pass waiting values")
+    if result.status != 0:
+        raise RuntimeError(f"HiGHS stopped without an optimum: {result.message}")
+    chosen = entries[result.x > 0.5]
+    return chosen[np.argsort(job[result.x > 0.5])], float(result.mip_dual_bound) * unit
+
+
+def genuine_entries(menu: Menu) -> np.ndarray:
+    """All entries but the stand-ins of jobs that must be placed."""
+    genuine = np.ones(len(menu.cost), bool)
+    genuine[menu.start[:-1][menu.must]] = False
+    return np.flatnonzero(genuine)
+
+
+def place_stranded(menu: Menu, capacity: np.ndarray, choice: np.ndarray) -> np.ndarray:
+    """``choice`` (S,) if it places every job that must be; otherwise the optimal selection, which settles it.
+
+    Raises:
+        InputError: no placement of all those jobs exists.
+    """
+    if len(menu.unplaced(choice)) == 0:
+        return choice
+    return select_entries(menu, capacity, genuine_entries(menu))[0]

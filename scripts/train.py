@@ -1,0 +1,69 @@
+"""Train a policy with Stable-Baselines3.
+
+    python scripts/train.py --config configs/train/ppo-placement.yaml --out runs/ppo
+    python scripts/train.py --config configs/train/a2c-placement.yaml --out runs/a2c --minutes 5 \\
+        --set env_kwargs.scenario=philly learning_rate=lin_3e-4
+
+The folder --out then holds config.yaml, versions.json, TensorBoard events, best.zip (least mean JCT on held-out
+episodes), last.zip and evaluation.json. Ctrl-C ends the training and keeps what was learned.
+Compare the result with other schedulers by scripts/evaluate.py --schedulers jps OUT/best.zip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hetenv import cli
+from hetenv.config import parse_overrides
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", type=Path, required=True, help="YAML; see agents/config.py")
+    parser.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+    parser.add_argument("--seed", type=int, help="instead of the configuration's")
+    parser.add_argument("--minutes", type=float, help="end after this time; the learning rate falls accordingly")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="change keys of the configuration"
+    )
+    return parser.parse_args(argv)
+
+
+@cli.command
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    changes: dict[str, Any] = parse_overrides(args.set)
+    if args.seed is not None:
+        changes["seed"] = args.seed
+    if args.minutes is not None:
+        changes["max_minutes"] = args.minutes
+    from agents.config import load_config
+
+    config = load_config(args.config, changes)
+    from agents.training import train  # after the checks: torch takes seconds to import
+
+    print(f"watch it: tensorboard --logdir {args.out}", flush=True)
+    with cli.progress_bar("training") as progress:
+        run = train(config, args.out, progress)
+
+    first, best = run.evaluation["history"][0], run.evaluation["best"]
+    print(
+        f"held-out mean JCT {first['mean_jct_s']:,.0f} s at the start, {best['mean_jct_s']:,.0f} s at step {best['step']:,}"
+        + "".join(f", {name} {jct_s:,.0f} s" for name, jct_s in run.evaluation["baseline_jct_s"].items())
+    )
+    if run.interrupted:
+        print(
+            f"interrupted at step {run.evaluation['steps']:,}; {args.out}/best.zip and last.zip are kept",
+            file=sys.stderr,
+        )
+        return cli.INTERRUPTED
+    print(f"{args.out}: best.zip, last.zip, evaluation.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

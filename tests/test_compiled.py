@@ -1,0 +1,76 @@
+"""The kernel cache: never stale across modules, never inside the installation, one compilation serves all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hetenv.compiled
+from hetenv.compiled import _sources_digest
+
+HELPER = """
+from hetenv.compiled import njit
+
+@njit
+def step(x):
+    return x + {}
+"""
+CALLER = """
+from hetenv.compiled import njit
+from hetenv.helper import step
+
+@njit
+def twice(x):
+    return step(step(x))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package named hetenv of three modules: the real ``compiled``, a helper and a kernel that calls it."""
+    folder = tmp_path / "site" / "hetenv"
+    folder.mkdir(parents=True)
+    shutil.copy(hetenv.compiled.__file__, folder)
+    (folder / "__init__.py").touch()
+    (folder / "helper.py").write_text(HELPER.format(1))
+    (folder / "caller.py").write_text(CALLER)
+    return folder
+
+
+def run_twice(package: Path, cache: Path) -> int:
+    env = os.environ | {"PYTHONPATH": str(package.parent), "HETENV_CACHE_DIR": str(cache)}
+    script = "from hetenv.caller import twice; print(twice(0))"
+    done = subprocess.run([sys.executable, "-c", script], env=env, cwd=package.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_a_changed_helper_in_another_module_is_compiled_in(package: Path, tmp_path: Path) -> None:
+    assert run_twice(package, tmp_path / "cache") == 2
+    (package / "helper.py").write_text(HELPER.format(10))
+    assert run_twice(package, tmp_path / "cache") == 20
+
+
+def test_the_cache_is_reused_and_lies_outside_the_package(package: Path, tmp_path: Path) -> None:
+    run_twice(package, tmp_path / "cache")
+    kernels = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
+    assert len(kernels) == 2
+    run_twice(package, tmp_path / "cache")
+    assert kernels == {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
+    assert not list(package.rglob("*.nbc"))
+
+
+def test_an_unwritable_cache_folder_is_no_obstacle(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert run_twice(package, tmp_path / "file") == 2
+
+
+def test_only_modules_with_kernels_count(package: Path) -> None:
+    before = _sources_digest(package)
+    (package / "prose.py").write_text("x = 1\n")
+    assert _sources_digest(package) == before
