@@ -20,7 +20,9 @@ test-all: $(READY)
 	$(BIN)/python -m pytest -m ''
 
 bench: $(READY)
-	$(BIN)/python scripts/benchmark.py --out runs/benchmark.json
+	$(BIN)/python scripts/benchmark.py matching --out runs/matching.json
+	$(BIN)/python scripts/benchmark.py steps --out runs/steps.json
+	$(BIN)/python scripts/benchmark.py replay --out runs/replay.json
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -56,7 +56,7 @@ class Scores(NamedTuple):
 
 
 def score(observation: Mapping[str, torch.Tensor]) -> Scores:
-    """Scores of all places for a batch of observations of ``hetenv/Placement-v0``; those of empty places mean nothing."""
+    """Scores for a batch of observations of ``hetenv/Placement-v0``; those of empty places mean nothing."""
     jobs, candidates = observation["jobs"], observation["candidates"]
     exponent = LEAST_SIZE_EXPONENT + observation["globals"][:, _QUEUE, None, None]
     gpus = candidates[..., _GPUS]

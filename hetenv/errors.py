@@ -14,6 +14,9 @@ class InputError(ValueError):
         self.where, self.found, self.remedy = where, found, remedy
         super().__init__(f"{where}: {found}; {remedy}")
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
+        return type(self), (self.where, self.found, self.remedy)  # worker processes send it home
+
 
 class PlanError(ValueError):
     """A plan that the cluster cannot carry out. The simulator's state is unchanged."""

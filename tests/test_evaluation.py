@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -88,6 +90,16 @@ class Idle(Faulty):
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return Plan.nothing(len(snapshot.total))
+
+
+class Deadly(Faulty):
+    """Ends its process, as the kernel does when memory runs out."""
+
+    def __init__(self) -> None:
+        super().__init__(KeyError, -1)
+
+    def reset(self, cluster: Cluster, seed: int) -> None:
+        os._exit(1)
 
 
 # --- figures ---------------------------------------------------------------------------------------
@@ -237,8 +249,9 @@ def test_interruption_in_a_worker(scenario: Scenario) -> None:
     faulty = partial(Faulty, KeyboardInterrupt, SEED + 6)
     kept = evaluate(scenario, {"faulty": faulty}, episodes=8, seed=SEED, workers=2)
     assert kept.interrupted
-    assert len(kept.episodes) >= 3  # at most 4 trials are under way, and the seventh was among them
+    assert len(kept.episodes) >= 5  # of 0 to 5, as one may be under way while the seventh begins
     assert 6 not in kept.episodes
+    assert multiprocessing.active_children() == []
 
 
 def test_interruption_before_the_first_episode_is_an_interruption(scenario: Scenario) -> None:
@@ -251,6 +264,18 @@ def test_a_scheduler_that_stalls_is_named(scenario: Scenario, workers: int) -> N
     idle = partial(Idle, KeyError, -1)
     with pytest.raises(StallError, match="scheduler idle: 20 jobs wait"):
         evaluate(scenario, {"idle": idle}, episodes=1, seed=0, workers=workers)
+
+
+def test_fault_in_a_worker_shows_where_it_arose(scenario: Scenario) -> None:
+    with pytest.raises(KeyError) as caught:
+        evaluate(scenario, {"faulty": partial(Faulty, KeyError, 0)}, episodes=2, seed=0, workers=2)
+    assert 'raise self.error("in episode")' in str(caught.value.__cause__)
+
+
+def test_a_worker_that_dies_is_reported(scenario: Scenario) -> None:
+    with pytest.raises(InputError, match="workers: a process died"):
+        evaluate(scenario, {"deadly": Deadly}, episodes=2, seed=0, workers=2)
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize(

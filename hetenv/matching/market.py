@@ -32,11 +32,11 @@ def solve_market(
 ) -> Placement:
     """Place the jobs by market prices: near optimal, with a certified gap.
 
-    Polyak's subgradient ascent on g(p) = sum_i min_c [J_i(c) + p.c] - p.capacity, with greedy marginal gains +
-    local search as the upper bound; at the best prices a repair by descending cost range, then local search.
-    While the certified gap is above 1e-4, repairs at slightly bent prices follow, and at last jobs are forced in
-    where others must make room; the best of all is returned. Reconstructed from the abstract and sibling papers; details may differ from the
-    published algorithm.
+    Polyak's subgradient ascent on g(p) = sum_i min_c [J_i(c) + p.c] - p.capacity, with greedy marginal gains + local
+    search as the upper bound; at the best prices a repair by descending cost range, then local search. While the
+    certified gap is above 1e-4, repairs at slightly bent prices follow, and at last jobs are forced in where others
+    must make room; the best of all is returned. Reconstructed from the abstract and sibling papers; details may
+    differ from the published algorithm.
 
     Args:
         problem: the jobs and GPUs.

@@ -32,8 +32,10 @@ def workloads(draw, cluster: Cluster) -> Workload:
     column = lambda values: draw(st.lists(values, min_size=n_jobs, max_size=n_jobs))  # noqa: E731
     speed = np.array(column(st.lists(st.integers(0, 6), min_size=n_types, max_size=n_types).filter(any)), float)
     least = np.array(column(st.integers(1, 3)))
-    rate = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n_types * 10, max_size=n_types * 10))
-    measured = MeasuredTable(("m",), cluster.type_names, np.array(rate).reshape(1, n_types, 5, 2))
+    sampled = lambda values: draw(st.lists(st.sampled_from(values), min_size=n_types * 5, max_size=n_types * 5))  # noqa: E731
+    together, apart = np.array(sampled([0.0, 0.5, 3.0])), np.array(sampled([0.0, 0.5, 2.0]))
+    rate = np.stack([together, together * apart], axis=-1).reshape(1, n_types, 5, 2)
+    measured = MeasuredTable(("m",), cluster.type_names, rate)
     workload = Workload.build(
         cluster.type_names,
         speed,
@@ -50,7 +52,9 @@ def workloads(draw, cluster: Cluster) -> Workload:
     )
     fits = workload.runnable(cluster)
     assume(fits.any())
-    return workload.take(fits)
+    workload = workload.take(fits)
+    assume(np.isfinite(Simulator(cluster, workload).exclusive_s).all())
+    return workload
 
 
 @st.composite

@@ -1,0 +1,65 @@
+"""Training and held-out episodes, and the reward against the heuristic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from agents import heuristic  # noqa: E402
+from agents.episodes import AgainstHeuristic, HeldOutEpisodes, TrainingEpisodes  # noqa: E402
+from agents.network import PairNetwork  # noqa: E402
+from agents.scheduler import PolicyScheduler  # noqa: E402
+from hetenv.envs.placement import PlacementEnv  # noqa: E402
+from hetenv.evaluation import evaluate  # noqa: E402
+
+
+def first_jobs(env: PlacementEnv, seed: int | None) -> np.ndarray:
+    env.reset(seed=seed)
+    return env.unwrapped.simulator.workload.arrival_s
+
+
+def test_training_episodes_are_reproducible_and_apart_from_held_out_ones(tiny):
+    training, held_out = TrainingEpisodes(PlacementEnv(tiny)), PlacementEnv(tiny)
+    first, second = first_jobs(training, 5), first_jobs(training, None)
+    assert (first_jobs(training, 5) == first).all()
+    assert (first_jobs(training, None) == second).all()
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, first_jobs(held_out, 5))
+
+
+def test_held_out_figures_are_those_of_the_policy_in_an_evaluation(tiny):
+    network = PairNetwork()
+    figures = HeldOutEpisodes(tiny, range(100, 104)).play(network)
+    evaluation = evaluate(tiny, {"policy": lambda: PolicyScheduler(network, tiny)}, episodes=4, seed=100)
+    summary = evaluation.summary()["schedulers"]["policy"]
+    assert figures.mean_jct_s == pytest.approx(summary["mean_jct_s"], rel=1e-9)
+    assert figures.utilization == pytest.approx(summary["utilization"], rel=1e-9)
+    assert figures.p95_jct_s == pytest.approx(np.mean([t.figures["p95_jct_s"] for t in evaluation.trials["policy"]]))
+
+
+def test_held_out_episodes_are_the_same_each_time(tiny):
+    episodes = HeldOutEpisodes(tiny, range(3))
+    assert episodes.play(PairNetwork()) == episodes.play(PairNetwork())
+
+
+def test_the_return_against_the_heuristic_is_the_difference_of_the_jct_sums(tiny):
+    env = AgainstHeuristic(PlacementEnv(tiny))
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        observation, _ = env.reset(seed=seed)
+        workload = env.unwrapped.simulator.workload
+        total, done = 0.0, False
+        while not done:
+            action = rng.choice(np.flatnonzero(observation["action_mask"]))
+            observation, reward, done, _, _ = env.step(action)
+            total += reward
+        ours = (env.unwrapped.simulator.state.jobs["finish_s"] - workload.arrival_s).sum()
+
+        reference = PlacementEnv(tiny)
+        observation, _ = reference.reset(seed=0, options={"workload": workload})
+        while not reference.simulator.done:
+            observation = reference.step(heuristic.greedy_action(observation))[0]
+        theirs = (reference.simulator.state.jobs["finish_s"] - workload.arrival_s).sum()
+        assert total == pytest.approx((theirs - ours) / tiny.time_scale_s, abs=1e-9)

@@ -1,0 +1,115 @@
+"""Whole training runs, small ones: what they leave behind, Ctrl-C, reproducibility, and that they learn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.agents.conftest import tiny_config
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("stable_baselines3")
+
+from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
+
+import agents  # noqa: E402
+from agents.config import load_config  # noqa: E402
+from agents.saving import load_network  # noqa: E402
+from agents.training import train  # noqa: E402
+from hetenv.errors import InputError  # noqa: E402
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name.partition(".tfevents")[0] for path in folder.iterdir()}
+
+
+ALL_FILES = {"config.yaml", "versions.json", "events.out", "best.zip", "last.zip", "evaluation.json"}
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c"])
+def test_a_run_leaves_models_figures_and_scalars(algorithm, tmp_path):
+    config = tiny_config(algorithm, evaluation={"episodes": 2, "every_steps": 128, "baselines": ["sjf"]})
+    run = train(config, tmp_path / "run")
+    assert files(tmp_path / "run") == ALL_FILES
+    assert not run.interrupted
+    assert load_config(tmp_path / "run" / "config.yaml") == config
+    assert json.loads((tmp_path / "run" / "evaluation.json").read_text()) == run.evaluation
+
+    history = run.evaluation["history"]
+    assert [entry["step"] for entry in history] == [0, 128, 256]
+    assert run.evaluation["best"] == min(history, key=lambda entry: entry["mean_jct_s"])
+    for name in ("best", "last"):
+        assert agents.load(tmp_path / "run" / f"{name}.zip").name == name
+
+    events = EventAccumulator(str(tmp_path / "run")).Reload()
+    held_out = events.Scalars("heldout/mean_jct_s")
+    assert [event.step for event in held_out] == [0, 128, 256]
+    assert held_out[0].value == pytest.approx(history[0]["mean_jct_s"])
+    ratio = history[0]["mean_jct_s"] / run.evaluation["baseline_jct_s"]["sjf"]
+    assert events.Scalars("heldout/ratio_to_sjf")[0].value == pytest.approx(ratio)
+    assert events.Scalars("heldout/beta")[0].value == pytest.approx(config.policy_kwargs.beta)
+    assert 0.0 < events.Scalars("heldout/utilization")[0].value < 1.0
+    assert events.Scalars("rollout/mean_jct_s")[-1].value > 0.0
+    wanted = {"heldout/p95_jct_s", "rollout/utilization", "rollout/ep_rew_mean", "train/value_loss", "train/learning_rate"}
+    assert wanted <= set(events.Tags()["scalars"])
+
+
+class PressCtrlC(BaseCallback):
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self.at:
+            raise KeyboardInterrupt
+        return True
+
+
+def test_ctrl_c_keeps_best_and_last(config, tmp_path):
+    run = train(config, tmp_path / "run", extra_callbacks=(PressCtrlC(at=200),))
+    assert run.interrupted
+    assert run.evaluation["steps"] == 200
+    assert files(tmp_path / "run") == ALL_FILES
+    best, last = (load_network(tmp_path / "run" / name)[0].state_dict() for name in ("best.zip", "last.zip"))
+    assert best.keys() == last.keys()
+
+
+def test_ctrl_c_in_the_first_step_keeps_the_untrained_policy(config, tmp_path):
+    run = train(config, tmp_path / "run", extra_callbacks=(PressCtrlC(at=0),))
+    assert [entry["step"] for entry in run.evaluation["history"]] == [0]
+    assert agents.load(tmp_path / "run" / "best.zip").network.beta == pytest.approx(config.policy_kwargs.beta)
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(config, tmp_path):
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        train(config.model_copy(update={"seed": seed}), tmp_path / name)
+        weights.append(load_network(tmp_path / name / "last.zip")[0].state_dict())
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    assert not all(torch.equal(weights[0][key], weights[2][key]) for key in weights[0])
+
+
+def test_a_time_limit_ends_the_run(config, tmp_path):
+    config = config.model_copy(update={"n_timesteps": None, "max_minutes": 1e-6})
+    run = train(config, tmp_path / "run")
+    assert not run.interrupted
+    assert run.evaluation["steps"] == config.n_envs
+    assert files(tmp_path / "run") == ALL_FILES
+
+
+def test_a_folder_that_holds_something_is_refused_and_kept(config, tmp_path):
+    (tmp_path / "best.zip").write_text("precious")
+    with pytest.raises(InputError, match="not empty"):
+        train(config, tmp_path)
+    assert (tmp_path / "best.zip").read_text() == "precious"
+    assert files(tmp_path) == {"best.zip"}
+
+
+def test_training_mends_a_bad_start(tmp_path):
+    """A beta near 0 plays at random where scores are close, and a few thousand steps are enough to find out."""
+    changes = {
+        "env_kwargs": {"scenario": "online", "overrides": {"workload": {"n_jobs": 30}, "window": {"jobs": 6, "candidates": 7}}},
+    }
+    assert changes and tmp_path
