@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 import baselines
-from hetenv.config import parse_model, read_yaml
+from hetenv.config import Scenario, load_scenario, parse_model, read_yaml
 from hetenv.errors import InputError
 
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -51,6 +51,10 @@ class EvaluationSettings(_Section):
     episodes: int = Field(16, ge=1)
     every_steps: int = Field(20_000, ge=1)
     baselines: tuple[str, ...] = ()
+
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.episodes)
 
     @field_validator("baselines")
     @classmethod
@@ -103,6 +107,9 @@ class TrainConfig(RunSettings):
             raise ValueError("give a positive number, or lin_ before it to let it fall to 0, e.g. lin_3e-4")
         return rate
 
+    def load_scenario(self) -> Scenario:
+        return load_scenario(self.env_kwargs.scenario, self.env_kwargs.overrides)
+
     @property
     def algorithm_arguments(self) -> dict[str, Any]:
         """Arguments of the algorithm's constructor, the learning rate as it stands here."""
@@ -146,10 +153,11 @@ def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> T
         InputError: unreadable file, or a key that is missing, unknown or out of range.
     """
     content = _merge(read_yaml(Path(path)), changes or {})
-    algorithm = content.get("algorithm")
+    algorithm = str(content.get("algorithm"))
     if algorithm not in _CONFIGS:
-        raise InputError(f"{path}, algorithm", repr(algorithm), f"use one of {', '.join(_CONFIGS)}")
+        raise InputError(f"{path}, algorithm", algorithm, f"use one of {', '.join(_CONFIGS)}")
     config: TrainConfig = parse_model(_CONFIGS[algorithm], content, str(path))
+    config.load_scenario()  # so that its faults show now
     return config
 
 

@@ -73,16 +73,16 @@ class PairNetwork(nn.Module):
         self.from_context = nn.Linear(width, width, bias=False)
         self.from_pair = nn.Linear(_N_PAIR, width)
         self.pair = nn.Linear(width, 1)
-        self.wait = nn.Sequential(_mlp(width + 1, width), nn.Linear(width, 1))
-        self.value = nn.Sequential(_mlp(width, width), nn.Linear(width, 1))
+        self.wait_hidden, self.wait = _mlp(width + 1, width), nn.Linear(width, 1)
+        self.value_hidden, self.value = _mlp(width, width), nn.Linear(width, 1)
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.orthogonal_(module.weight, gain=math.sqrt(2))
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        for last in (self.pair, self.wait[-1]):
+        for last in (self.pair, self.wait):
             nn.init.zeros_(last.weight)
-        nn.init.orthogonal_(self.value[-1].weight, gain=1.0)
+        nn.init.orthogonal_(self.value.weight, gain=1.0)
 
     @property
     def beta(self) -> float:
@@ -110,13 +110,13 @@ class PairNetwork(nn.Module):
 
         best = torch.where(allowed[:, :-1], scores.pairs.flatten(1), -torch.inf).amax(dim=1)
         lead = (best - scores.wait).clamp(-_MOST_LEAD, _MOST_LEAD)
-        wait = beta * scores.wait + self.wait(torch.cat([context, lead[:, None]], dim=1))[:, 0]
+        wait = beta * scores.wait + self.wait(self.wait_hidden(torch.cat([context, lead[:, None]], dim=1)))[:, 0]
         logits[:, -1] = torch.where(allowed[:, -1], wait, IMPOSSIBLE)
         return logits
 
     def values(self, observation: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """(B, 1) expected discounted returns."""
-        return self.value(self.critic(observation).context)
+        return self.value(self.value_hidden(self.critic(observation).context))
 
     @torch.no_grad()
     def greedy_actions(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.distributions import CategoricalDistribution
+from stable_baselines3.common.distributions import Distribution
 from stable_baselines3.common.policies import MultiInputActorCriticPolicy
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 
@@ -28,7 +28,7 @@ class PairPolicy(MultiInputActorCriticPolicy):
 
     def __init__(
         self,
-        observation_space: spaces.Space[Any],
+        observation_space: spaces.Dict,
         action_space: spaces.Space[Any],
         lr_schedule: Schedule,
         width: int = 32,
@@ -40,7 +40,7 @@ class PairPolicy(MultiInputActorCriticPolicy):
 
     def _build(self, lr_schedule: Schedule) -> None:
         self.network = PairNetwork(self.width, self.beta)
-        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return super()._get_constructor_parameters() | {"width": self.width, "beta": self.beta}
@@ -51,15 +51,17 @@ class PairPolicy(MultiInputActorCriticPolicy):
         actions = distribution.get_actions(deterministic=deterministic)
         return actions, self.network.values(obs), distribution.log_prob(actions)
 
-    def evaluate_actions(self, obs: Any, actions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def evaluate_actions(
+        self, obs: Any, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """Values (B, 1), log-probabilities (B,) of ``actions``, and entropies (B,)."""
         distribution = self.get_distribution(obs)
         return self.network.values(obs), distribution.log_prob(actions), distribution.entropy()
 
-    def get_distribution(self, obs: PyTorchObs) -> CategoricalDistribution:
+    def get_distribution(self, obs: PyTorchObs) -> Distribution:
         """The masked distribution over actions."""
         assert isinstance(obs, Mapping)
-        return CategoricalDistribution(self.action_space.n).proba_distribution(self.network(obs))
+        return self.action_dist.proba_distribution(self.network(obs))
 
     def predict_values(self, obs: PyTorchObs) -> torch.Tensor:
         """(B, 1)."""

@@ -37,7 +37,7 @@ class Origin(BaseModel):
 
 def save_model(model: BaseAlgorithm, origin: Origin, path: Path) -> None:
     """Write ``model`` to ``path``, which holds the old or the new content at every moment."""
-    model.hetenv = origin.model_dump()
+    vars(model).update(hetenv=origin.model_dump())  # Stable-Baselines3 saves all plain attributes
     draft = path.with_name(path.name + ".part")
     try:
         with draft.open("wb") as file:

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -29,7 +29,7 @@ from agents.config import TrainConfig
 from agents.episodes import AgainstHeuristic, HeldOutEpisodes, TrainingEpisodes
 from agents.policy import PairPolicy
 from agents.saving import Origin
-from hetenv.config import Scenario, load_scenario
+from hetenv.config import Scenario
 from hetenv.envs.placement import PlacementEnv
 from hetenv.errors import InputError
 from hetenv.evaluation import evaluate
@@ -69,6 +69,7 @@ class LearningRate:
 def train(
     config: TrainConfig,
     folder: Path,
+    baseline_jct_s: Mapping[str, float] | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
     extra_callbacks: tuple[BaseCallback, ...] = (),
 ) -> Run:
@@ -80,37 +81,36 @@ def train(
 
     Args:
         folder: new or empty.
+        baseline_jct_s: what ``play_baselines`` found, for comparison.
         progress: called with percents of the budget used, and 100.
         extra_callbacks: run after the run's own.
 
     Raises:
         InputError: bad configuration, or a folder that holds something; nothing has been written then.
-        KeyboardInterrupt: before there was anything to keep.
+        KeyboardInterrupt: before there was anything to keep; likewise.
     """
     torch.set_num_threads(config.torch_threads)
-    scenario = load_scenario(config.env_kwargs.scenario, config.env_kwargs.overrides)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(str(folder), "is not empty", "choose another folder, or move this one away")
+    require_empty(folder)
+    scenario = config.load_scenario()
     budget = Budget(config.n_timesteps, config.max_minutes)
     model = make_model(config, scenario, budget)
-    settings = config.evaluation
-    seeds = range(settings.seed, settings.seed + settings.episodes)
-    held_out = HeldOutCallback(
-        HeldOutEpisodes(scenario, seeds),
-        settings.every_steps,
-        folder,
-        Origin(algorithm=config.algorithm, network=config.policy_kwargs.model_dump(), **config.env_kwargs.model_dump()),
-        baseline_jct_s(scenario, config),
+    origin = Origin(
+        algorithm=config.algorithm, network=config.policy_kwargs.model_dump(), **config.env_kwargs.model_dump()
     )
+    episodes = HeldOutEpisodes(scenario, config.evaluation.seeds)
+    held_out = HeldOutCallback(episodes, config.evaluation.every_steps, folder, origin, baseline_jct_s or {})
+    held_out.init_callback(model)
+    start = held_out.play()
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     _write_json(folder / "versions.json", {"python": platform.python_version()} | {p: version(p) for p in _PACKAGES})
     model.set_logger(configure(str(folder), ["tensorboard"]))
+    held_out.keep(start)
     interrupted = False
     try:
         callbacks = [BudgetCallback(budget, progress), EpisodeCallback(), held_out, *extra_callbacks]
-        model.learn(config.n_timesteps or sys.maxsize, callbacks)
+        model.learn(config.n_timesteps or sys.maxsize, callbacks, log_interval=1)
     except KeyboardInterrupt:
         interrupted = True
         held_out.save_last()
@@ -121,16 +121,22 @@ def train(
     return Run(interrupted, evaluation)
 
 
+def require_empty(folder: Path) -> None:
+    """Refuse, by InputError, a folder in which a run could overwrite something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(str(folder), "is not empty", "choose another folder, or move this one away")
+
+
 def make_model(config: TrainConfig, scenario: Scenario, budget: Budget) -> OnPolicyAlgorithm:
     """The untrained model with its training environments."""
     envs = DummyVecEnv([lambda: AgainstHeuristic(Monitor(TrainingEpisodes(PlacementEnv(scenario))))] * config.n_envs)
     # Rewards at unit scale: at their own, the critic's gradients drown the actor's in the common clipping.
-    envs = VecNormalize(envs, norm_obs=False, clip_reward=math.inf, gamma=config.gamma)
+    scaled = VecNormalize(envs, norm_obs=False, clip_reward=math.inf, gamma=config.gamma)
     arguments = config.algorithm_arguments
     arguments["learning_rate"] = LearningRate(arguments["learning_rate"], budget)
     return _ALGORITHMS[config.algorithm](
         PairPolicy,
-        envs,
+        scaled,
         policy_kwargs=config.policy_kwargs.model_dump(),
         seed=config.seed,
         device="cpu",
@@ -138,8 +144,11 @@ def make_model(config: TrainConfig, scenario: Scenario, budget: Budget) -> OnPol
     )
 
 
-def baseline_jct_s(scenario: Scenario, config: TrainConfig) -> dict[str, float]:
+def play_baselines(config: TrainConfig, progress: Callable[[int, int], object]) -> dict[str, float]:
     """Mean JCT in seconds of the configured baselines on the held-out episodes.
+
+    Args:
+        progress: called with the episodes played, over all baselines, and their number.
 
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C.
@@ -147,8 +156,13 @@ def baseline_jct_s(scenario: Scenario, config: TrainConfig) -> dict[str, float]:
     settings = config.evaluation
     if not settings.baselines:
         return {}
-    schedulers = {name: partial(baselines.make, name) for name in settings.baselines}
-    evaluation = evaluate(scenario, schedulers, episodes=settings.episodes, seed=settings.seed)
+    evaluation = evaluate(
+        config.load_scenario(),
+        {name: partial(baselines.make, name) for name in settings.baselines},
+        episodes=settings.episodes,
+        seed=settings.seed,
+        progress=progress,
+    )
     if evaluation.interrupted:
         raise KeyboardInterrupt
     figures = evaluation.summary()["schedulers"]

@@ -8,9 +8,10 @@ preemption, otherwise the malleable ones, which may be resized but never paused.
 
 What it costs. ``w (J(c) + restart)`` on a category c, where restart applies to a running job that changes, and
 ``w (kappa tau + J(best))`` without GPUs, plus the restart for a running job. J(best) is the job's remaining time alone
-on the cluster, ``w = J(best) ** -weight_exponent``, kappa the waiting factor, tau the time to the next release: that of
-the next running job due to finish, or, when none runs, the least J(best) of the jobs competing, which is the first
-release their plan could bring. With kappa = 1 and exponent 0 the objective is the paper's sum of J.
+on the cluster (on the categories it is offered, if those are fewer than it accepts), ``w = J(best) ** -exponent``,
+kappa the waiting factor, tau the time to the next release: that of the next running job due to finish, or, when
+none runs, the least J(best) of the jobs competing, which is the first release their plan could bring. With
+kappa = 1 and exponent 0 the objective is the paper's sum of J.
 
 What is left out. J is estimated from the category: as few empty nodes as possible, batches split in
 proportion to speed even where the simulator splits them evenly.
@@ -104,12 +105,7 @@ def pose_epoch(
     capacity = capacity - snapshot.counts[displaced].sum(axis=0)
     if not capacity.any():
         return None
-    cluster, running = snapshot.cluster, ~snapshot.waiting[rows]
-    best_s, restart_s = remaining_s[rows], snapshot.restart_s[rows]
-    weights = best_s**-objective.weight_exponent
-    release_s = snapshot.next_release_s if np.isfinite(snapshot.next_release_s) else float(best_s.min())
-    idle_s = objective.waiting_factor * release_s + best_s + np.where(running, restart_s, 0.0)
-    may_wait = ~running | snapshot.preemptive
+    cluster = snapshot.cluster
     problem = PlacementProblem(
         capacity,
         snapshot.speed[rows],
@@ -123,13 +119,26 @@ def pose_epoch(
         node_gpus=cluster.largest_node,
         measured_rate=None if snapshot.measured_rate is None else snapshot.measured_rate[rows],
     )
+    best_s = remaining_s[rows]
+    for at in np.flatnonzero(most[rows] < snapshot.size_limits[1][rows]).tolist():
+        best_s[at] = _best_on_offer_s(problem, at, best_s[at])
+    running, restart_s = ~snapshot.waiting[rows], snapshot.restart_s[rows]
+    weights = best_s**-objective.weight_exponent
+    release_s = snapshot.next_release_s if np.isfinite(snapshot.next_release_s) else float(best_s.min())
+    idle_s = objective.waiting_factor * release_s + best_s + np.where(running, restart_s, 0.0)
     terms = OnlineTerms(
         weights=weights,
-        waiting=np.where(may_wait, weights * idle_s, np.inf),
+        waiting=np.where(~running | snapshot.preemptive, weights * idle_s, np.inf),
         current=snapshot.counts[rows],
         restart_penalty=weights * restart_s,
     )
     return EpochProblem(rows, problem, terms)
+
+
+def _best_on_offer_s(problem: PlacementProblem, job: int, otherwise: float) -> float:
+    """Least J over the categories of a job, or ``otherwise`` when none is left to it."""
+    first, end = problem.costs.start[problem.kind[job] : problem.kind[job] + 2]
+    return float(problem.scale[job] * problem.costs.cost[first:end].min()) if end > first else otherwise
 
 
 def _carry_out(draft: Draft, snapshot: Snapshot, rows: np.ndarray, counts: np.ndarray) -> bool:

@@ -41,9 +41,10 @@ class FIFO:
         """Keeps no state."""
 
     def plan(self, snapshot: Snapshot) -> Plan:
+        if snapshot.n_waiting == 0 or not snapshot.free.any():
+            return Plan.nothing(len(snapshot.free))
         draft = snapshot.draft()
-        if draft.free.any():
-            self._fill(snapshot, draft)
+        self._fill(snapshot, draft)
         return draft.plan()
 
 

@@ -25,9 +25,9 @@ class SJF:
         """Keeps no state."""
 
     def plan(self, snapshot: Snapshot) -> Plan:
-        draft = snapshot.draft()
-        if draft.free.any():
-            waiting = snapshot.waiting
-            order = np.argsort(snapshot.exclusive_s[waiting], kind="stable")
-            draft.fill(snapshot.jobs[waiting][order], skip=True)
+        if snapshot.n_waiting == 0 or not snapshot.free.any():
+            return Plan.nothing(len(snapshot.free))
+        draft, waiting = snapshot.draft(), snapshot.waiting
+        order = np.argsort(snapshot.exclusive_s[waiting], kind="stable")
+        draft.fill(snapshot.jobs[waiting][order], skip=True)
         return draft.plan()

@@ -29,22 +29,27 @@ class SRTF:
         """Keeps no state."""
 
     def plan(self, snapshot: Snapshot) -> Plan:
+        if snapshot.n_waiting == 0 or not (snapshot.preemptive or snapshot.free.any()):
+            return Plan.nothing(len(snapshot.free))
         draft = snapshot.draft()
-        if not snapshot.preemptive and not draft.free.any():
-            return draft.plan()
         jobs, waiting = snapshot.jobs, snapshot.waiting
         restart_s = np.where(waiting & (snapshot.service_gpu_s > 0), snapshot.restart_s, 0.0)
         remaining_s = snapshot.exclusive_remaining_s + restart_s
         order = np.argsort(remaining_s, kind="stable")
-        holding = ~waiting & snapshot.preemptive
+        without_gpus = waiting.copy()
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        holders = order[~waiting[order]][::-1] if snapshot.preemptive else order[:0]  # longest first
         for place, row in enumerate(order.tolist()):
-            longer = order[:place:-1][holding[order[:place:-1]]]
-            if len(longer) == 0:  # nobody left to pause
+            if not without_gpus[row]:
+                continue
+            holders = holders[rank[holders] > place]
+            if len(holders) == 0:  # nobody left to pause
                 rest = order[place:]
-                draft.fill(jobs[rest[~holding[rest] & (waiting | snapshot.preemptive)[rest]]], skip=True)
+                draft.fill(jobs[rest[without_gpus[rest]]], skip=True)
                 break
-            if not holding[row]:
-                paused = draft.make_room(int(jobs[row]), jobs[longer])
-                holding[longer[paused]] = False
-                draft.fill(jobs[[row]], skip=True)
+            paused = draft.make_room(int(jobs[row]), jobs[holders])
+            without_gpus[holders[paused]] = True
+            holders = holders[~paused]
+            draft.fill(jobs[[row]], skip=True)
         return draft.plan()

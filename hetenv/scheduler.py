@@ -122,6 +122,11 @@ class Snapshot:
     def n_active(self) -> int:
         return int(self._current().state.clock["n_active"][0])
 
+    @cached_property
+    def n_waiting(self) -> int:
+        clock = self._current().state.clock[0]
+        return int(clock["n_active"] - clock["n_running"])
+
     # --- towards a plan --------------------------------------------------------------------------
 
     def queue(self, limit: int | None = None) -> np.ndarray:

@@ -146,9 +146,10 @@ class Workload:
         fits = (cluster.total * (self.speed_on(cluster) > 0)).sum(axis=1) >= self.min_gpus
         rows = self.measured_rows()
         if self.measured is not None and (rows >= 0).any():
-            rate = self.measured.for_types(cluster.type_names)[..., 0]  # (R, M, G + 1) iterations/s
+            rate = self.measured.for_types(cluster.type_names)  # (R, M, G + 1, 2) iterations/s
             gpus = np.arange(rate.shape[2])
-            exists = (rate > 0) & (gpus <= cluster.total[:, None])
+            packed = np.where(gpus <= cluster.largest_node[:, None], rate[..., 0], rate[..., 1])
+            exists = (packed > 0) & (gpus <= cluster.total[:, None])
             for job in np.flatnonzero(rows >= 0):
                 sized = (gpus >= self.min_gpus[job]) & (gpus <= self.max_gpus[job])
                 fits[job] = bool((exists[rows[job]] & sized).any())

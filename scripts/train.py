@@ -44,17 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     from agents.config import load_config
 
     config = load_config(args.config, changes)
-    from agents.training import train  # after the checks: torch takes seconds to import
+    from agents.training import play_baselines, require_empty, train  # only now: torch takes seconds to import
 
+    require_empty(args.out)
+    with cli.progress_bar("baselines on the held-out episodes") as progress:
+        baseline_jct_s = play_baselines(config, progress)
     print(f"watch it: tensorboard --logdir {args.out}", flush=True)
-    with cli.progress_bar("training") as progress:
-        run = train(config, args.out, progress)
+    with cli.progress_bar("training, percent") as progress:
+        run = train(config, args.out, baseline_jct_s, progress)
 
     first, best = run.evaluation["history"][0], run.evaluation["best"]
-    print(
-        f"held-out mean JCT {first['mean_jct_s']:,.0f} s at the start, {best['mean_jct_s']:,.0f} s at step {best['step']:,}"
-        + "".join(f", {name} {jct_s:,.0f} s" for name, jct_s in run.evaluation["baseline_jct_s"].items())
-    )
+    jct_s = {"at the start": first["mean_jct_s"], f"at step {best['step']:,}": best["mean_jct_s"]}
+    jct_s |= run.evaluation["baseline_jct_s"]
+    print("held-out mean JCT: " + ", ".join(f"{value:,.0f} s {name}" for name, value in jct_s.items()))
     if run.interrupted:
         print(
             f"interrupted at step {run.evaluation['steps']:,}; {args.out}/best.zip and last.zip are kept",

@@ -186,3 +186,14 @@ def test_lenient_needs_one_good_row():
 def test_clean_table_gives_no_warning(recwarn):
     assert len(Workload.from_frame(frame(), lenient=True, cluster=CLUSTER)) == 2
     assert not recwarn.list
+
+
+def test_a_measured_job_that_only_runs_on_one_node_needs_a_node_that_large() -> None:
+    rate = np.zeros((1, 1, 5, 2))
+    rate[0, 0, 4, 0] = 1.0  # consolidated only: spread over nodes it cannot run
+    table = MeasuredTable(("model",), ("gpu",), rate)
+    workload = Workload.build(
+        ("gpu",), [[1.0]], np.zeros(1), iterations=1.0, min_gpus=4, max_gpus=4, model="model", measured=table
+    )
+    assert workload.runnable(Cluster.from_counts({"gpu": 4}, gpus_per_node=4)).tolist() == [True]
+    assert workload.runnable(Cluster.from_counts({"gpu": 8}, gpus_per_node=2)).tolist() == [False]

@@ -75,6 +75,7 @@ class Simulator:
         self.preemptive, self.even_split = preemptive, even_split
         self.round_s, self.whole_steps, self.min_reallocation_s = round_s, whole_steps, min_reallocation_s
         self._source = workload
+        self._n_gpus = cluster.n_gpus
         self.version = 0
         self.reset(0)
 
@@ -92,7 +93,7 @@ class Simulator:
         self.fixed = fixed_part(self.cluster, self.workload, preemptive=self.preemptive, even_split=self.even_split)
         self.state: State = initial_state(self.cluster, self.fixed)
         self._exclusive_s: np.ndarray | None = None
-        self._timeline = np.zeros(2 * self.cluster.n_gpus, SEGMENT)
+        self._timeline = np.zeros(2 * self._n_gpus, SEGMENT)
         self._round = -1
         self.version += 1
         if self.round_s and not self.whole_steps:
@@ -274,8 +275,7 @@ class Simulator:
 
     def _reserve_timeline(self) -> None:
         """Make room for what one move can write: at most one segment a GPU."""
-        n_segments = int(self.state.clock["n_segments"][0])
-        if n_segments + self.cluster.n_gpus > len(self._timeline):
+        if self.state.clock["n_segments"][0] + self._n_gpus > len(self._timeline):
             self._timeline = np.concatenate([self._timeline, np.zeros_like(self._timeline)])
 
     def _name(self, job: int) -> str:

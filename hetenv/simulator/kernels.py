@@ -121,6 +121,12 @@ def begin_running(fixed, state, job):
         record.as_of_s += fixed.jobs[job].restart_s
         record.restarts += 1
     record.status = 2
+    clock = state.clock[0]
+    if clock.first_waiting == job:
+        following = record.next
+        while following >= 0 and state.jobs[following].status != 1:
+            following = state.jobs[following].next
+        clock.first_waiting = following
     record.eta_s = record.as_of_s + record.remaining / record.rate
     push_running(state, job)
 
@@ -136,6 +142,15 @@ def start_job(fixed, state, job, counts):
 @njit
 def release_job(fixed, state, timeline, job):
     """Give back all GPUs of a running job and settle its work up to now; it waits again."""
+    _give_back(fixed, state, timeline, job)
+    clock = state.clock[0]
+    state.jobs[job].status = 1
+    if clock.first_waiting < 0 or job < clock.first_waiting:  # jobs are numbered by arrival
+        clock.first_waiting = job
+
+
+@njit
+def _give_back(fixed, state, timeline, job):
     clock = state.clock[0]
     now = clock.time_s
     record = state.jobs[job]
@@ -167,7 +182,6 @@ def release_job(fixed, state, timeline, job):
     record.rate = 0.0
     record.as_of_s = now
     record.eta_s = np.inf
-    record.status = 1
     remove_running(state, job)
 
 
@@ -208,6 +222,8 @@ def _admit_arrivals(fixed, state):
         else:
             clock.first_active = job
         clock.last_active = job
+        if clock.first_waiting < 0:
+            clock.first_waiting = job
         clock.n_active += 1
         clock.next_arrival += 1
         admitted += 1
@@ -245,7 +261,7 @@ def advance_events(fixed, state, timeline, until_s):
     moved = 0
     while clock.n_running > 0 and state.jobs[state.running[0]].eta_s <= next_s:
         job = state.running[0]
-        release_job(fixed, state, timeline, job)
+        _give_back(fixed, state, timeline, job)
         _leave(state, job, next_s)
         moved += 1
     return moved + _admit_arrivals(fixed, state)
@@ -283,7 +299,7 @@ def advance_whole_steps(fixed, state, timeline, round_s):
                 state.uses[m].busy_gpu_s -= state.counts[job, m] * (end_s - finish_s)
             record.rate = 0.0  # its work is settled
             clock.time_s = finish_s
-            release_job(fixed, state, timeline, job)
+            _give_back(fixed, state, timeline, job)
             clock.time_s = end_s
             _leave(state, job, finish_s)
             moved += 1
@@ -302,7 +318,7 @@ def _whole_steps_end(record, begin_s, round_s):
 def gather_waiting(state, jobs):
     """Write the first waiting jobs by arrival into ``jobs`` (n,); returns how many there are, up to n."""
     found = 0
-    job = state.clock[0].first_active
+    job = state.clock[0].first_waiting
     while job >= 0 and found < jobs.shape[0]:
         if state.jobs[job].status == 1:
             jobs[found] = job

@@ -84,6 +84,7 @@ CLOCK = np.dtype(
         ("n_segments", "i8"),  # rows written to the timeline
         ("first_active", "i8"),
         ("last_active", "i8"),
+        ("first_waiting", "i8"),  # in the list of active jobs: all before it run
         ("free_hold", "i8"),  # head of the unused holds
     ],
     align=True,
@@ -158,6 +159,6 @@ def initial_state(cluster: Cluster, fixed: Fixed) -> State:
     holds["next"] = np.arange(1, n_gpus + 1)
     holds["next"][-1] = NONE
     clock = np.zeros(1, CLOCK)
-    clock["first_active"] = clock["last_active"] = NONE
+    clock["first_active"] = clock["last_active"] = clock["first_waiting"] = NONE
     counts = np.zeros((len(jobs), len(fixed.types)), np.int32)
     return State(jobs, counts, nodes, uses, holds, np.zeros(n_gpus, np.int32), clock)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.agents.conftest import CONFIGS
 
 from agents.config import load_config
 from hetenv.errors import InputError
+from tests.agents.helpers import CONFIGS
 
 MINIMAL = "algorithm: a2c\nenv_kwargs: {scenario: online}\nn_timesteps: 10\n"
 
@@ -61,7 +61,9 @@ def test_bad_values_are_named_in_one_line(line, words, tmp_path):
 
 def test_ppo_batches_must_be_whole(tmp_path):
     path = tmp_path / "c.yaml"
-    path.write_text("algorithm: ppo\nenv_kwargs: {scenario: online}\nn_timesteps: 1\nn_envs: 3\nn_steps: 10\nbatch_size: 8\n")
+    path.write_text(
+        "algorithm: ppo\nenv_kwargs: {scenario: online}\nn_timesteps: 1\nn_envs: 3\nn_steps: 10\nbatch_size: 8\n"
+    )
     with pytest.raises(InputError, match="divides n_envs \\* n_steps = 30"):
         load_config(path)
     assert load_config(path, {"batch_size": 15}).algorithm_arguments["batch_size"] == 15

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-
-from agents import heuristic  # noqa: E402
-from agents.episodes import AgainstHeuristic, HeldOutEpisodes, TrainingEpisodes  # noqa: E402
-from agents.network import PairNetwork  # noqa: E402
-from agents.scheduler import PolicyScheduler  # noqa: E402
-from hetenv.envs.placement import PlacementEnv  # noqa: E402
-from hetenv.evaluation import evaluate  # noqa: E402
+from agents import heuristic
+from agents.episodes import AgainstHeuristic, HeldOutEpisodes, TrainingEpisodes
+from agents.network import PairNetwork
+from agents.scheduler import PolicyScheduler
+from hetenv.envs.placement import PlacementEnv
+from hetenv.evaluation import evaluate
 
 
 def first_jobs(env: PlacementEnv, seed: int | None) -> np.ndarray:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.agents.conftest import disturb, observations, tensors
+import torch
 
-torch = pytest.importorskip("torch")
-
-from agents import heuristic  # noqa: E402
-from agents.network import IMPOSSIBLE, PairNetwork  # noqa: E402
-from hetenv.config import load_scenario  # noqa: E402
-from hetenv.envs.view import JOB_FEATURES  # noqa: E402
+from agents import heuristic
+from agents.network import IMPOSSIBLE, PairNetwork
+from hetenv.config import load_scenario
+from hetenv.envs.view import JOB_FEATURES
+from tests.agents.helpers import disturb, observations, tensors
 
 
 @pytest.fixture

@@ -6,17 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.agents.conftest import disturb, observations, tensors
+import torch
+from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.env_checker import check_env
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("stable_baselines3")
-
-from stable_baselines3 import A2C, PPO  # noqa: E402
-from stable_baselines3.common.env_checker import check_env  # noqa: E402
-
-from agents.policy import PairPolicy  # noqa: E402
-from hetenv.config import load_scenario  # noqa: E402
-from hetenv.envs.placement import PlacementEnv  # noqa: E402
+from agents.policy import PairPolicy
+from hetenv.config import load_scenario
+from hetenv.envs.placement import PlacementEnv
+from tests.agents.helpers import disturb, observations, tensors
 
 
 @pytest.fixture

@@ -6,20 +6,19 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.agents.conftest import TINY, disturb
+import torch
 
-torch = pytest.importorskip("torch")
+from agents.network import PairNetwork
+from agents.scheduler import PolicyScheduler
+from hetenv.config import Scenario, load_scenario
+from hetenv.envs.placement import PlacementEnv
+from hetenv.scheduler import Scheduler
+from hetenv.simulator import simulate
+from hetenv.workload import Workload
+from tests.agents.helpers import TINY, disturb
 
-from agents.network import PairNetwork  # noqa: E402
-from agents.scheduler import PolicyScheduler  # noqa: E402
-from hetenv.config import Scenario, load_scenario  # noqa: E402
-from hetenv.envs.placement import PlacementEnv  # noqa: E402
-from hetenv.scheduler import Scheduler  # noqa: E402
-from hetenv.simulator import simulate  # noqa: E402
-from hetenv.workload import Workload  # noqa: E402
-
-SHORT = {"workload": {"n_jobs": 40}}
-MALLEABLE_ONLY = {"workload": {"n_jobs": 30}, "simulator": {"preemptive": False}}
+SHORT = {"workload": {"n_jobs": 25}}
+MALLEABLE_ONLY = {"workload": {"n_jobs": 20}, "simulator": {"preemptive": False}}
 
 
 def some_network(seed: int) -> PairNetwork:
@@ -27,7 +26,7 @@ def some_network(seed: int) -> PairNetwork:
     torch.manual_seed(seed)
     network = PairNetwork(width=8)
     with torch.no_grad():
-        for last in (network.pair, network.wait[-1]):
+        for last in (network.pair, network.wait):
             last.weight.normal_(std=0.5)
     return network
 
@@ -43,7 +42,13 @@ def jct_in_environment(network: PairNetwork, scenario: Scenario, workload: Workl
 
 @pytest.mark.parametrize(
     ("name", "overrides"),
-    [("online", SHORT), ("online-elastic", SHORT), ("online-elastic", MALLEABLE_ONLY), ("philly", SHORT), ("paper-batch", {})],
+    [
+        ("online", SHORT),
+        ("online-elastic", SHORT),
+        ("online-elastic", MALLEABLE_ONLY),
+        ("philly", SHORT),
+        ("paper-batch", {}),
+    ],
 )
 def test_equals_the_environment(name, overrides):
     scenario = load_scenario(name, overrides)

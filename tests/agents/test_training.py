@@ -6,19 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.agents.conftest import tiny_config
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch import nn
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("stable_baselines3")
-
-from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
-
-import agents  # noqa: E402
-from agents.config import load_config  # noqa: E402
-from agents.saving import load_network  # noqa: E402
-from agents.training import train  # noqa: E402
-from hetenv.errors import InputError  # noqa: E402
+import agents
+from agents.config import load_config
+from agents.network import PairNetwork
+from agents.saving import load_network
+from agents.training import play_baselines, train
+from hetenv.errors import InputError
+from tests.agents.helpers import tiny_config
 
 
 def files(folder: Path) -> set[str]:
@@ -31,7 +30,7 @@ ALL_FILES = {"config.yaml", "versions.json", "events.out", "best.zip", "last.zip
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c"])
 def test_a_run_leaves_models_figures_and_scalars(algorithm, tmp_path):
     config = tiny_config(algorithm, evaluation={"episodes": 2, "every_steps": 128, "baselines": ["sjf"]})
-    run = train(config, tmp_path / "run")
+    run = train(config, tmp_path / "run", play_baselines(config, lambda done, total: None))
     assert files(tmp_path / "run") == ALL_FILES
     assert not run.interrupted
     assert load_config(tmp_path / "run" / "config.yaml") == config
@@ -52,7 +51,13 @@ def test_a_run_leaves_models_figures_and_scalars(algorithm, tmp_path):
     assert events.Scalars("heldout/beta")[0].value == pytest.approx(config.policy_kwargs.beta)
     assert 0.0 < events.Scalars("heldout/utilization")[0].value < 1.0
     assert events.Scalars("rollout/mean_jct_s")[-1].value > 0.0
-    wanted = {"heldout/p95_jct_s", "rollout/utilization", "rollout/ep_rew_mean", "train/value_loss", "train/learning_rate"}
+    wanted = {
+        "heldout/p95_jct_s",
+        "rollout/utilization",
+        "rollout/ep_rew_mean",
+        "train/value_loss",
+        "train/learning_rate",
+    }
     assert wanted <= set(events.Tags()["scalars"])
 
 
@@ -99,6 +104,16 @@ def test_a_time_limit_ends_the_run(config, tmp_path):
     assert files(tmp_path / "run") == ALL_FILES
 
 
+def test_ctrl_c_before_the_first_step_leaves_nothing(config, tmp_path, monkeypatch):
+    def press(self, network):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.episodes.HeldOutEpisodes.play", press)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_folder_that_holds_something_is_refused_and_kept(config, tmp_path):
     (tmp_path / "best.zip").write_text("precious")
     with pytest.raises(InputError, match="not empty"):
@@ -107,9 +122,25 @@ def test_a_folder_that_holds_something_is_refused_and_kept(config, tmp_path):
     assert files(tmp_path) == {"best.zip"}
 
 
-def test_training_mends_a_bad_start(tmp_path):
-    """A beta near 0 plays at random where scores are close, and a few thousand steps are enough to find out."""
-    changes = {
-        "env_kwargs": {"scenario": "online", "overrides": {"workload": {"n_jobs": 30}, "window": {"jobs": 6, "candidates": 7}}},
-    }
-    assert changes and tmp_path
+class WaitingNetwork(PairNetwork):
+    """Waits wherever it may, to begin with."""
+
+    def __init__(self, width: int, beta: float) -> None:
+        super().__init__(width, beta)
+        nn.init.constant_(self.wait.bias, 5.0)
+
+
+def test_training_mends_a_policy_that_waits_too_much(tmp_path, monkeypatch):
+    monkeypatch.setattr("agents.policy.PairNetwork", WaitingNetwork)
+    config = tiny_config(
+        "ppo",
+        n_envs=8,
+        n_steps=128,
+        batch_size=256,
+        n_timesteps=5120,
+        learning_rate=0.03,
+        policy_kwargs={"beta": 1.0},
+        evaluation={"episodes": 16, "every_steps": 10_000, "baselines": []},
+    )
+    history = train(config, tmp_path / "run").evaluation["history"]
+    assert history[-1]["mean_jct_s"] < 0.8 * history[0]["mean_jct_s"]

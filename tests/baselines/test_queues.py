@@ -63,9 +63,7 @@ def test_sjf_lets_others_pass_a_job_that_does_not_fit():
 
 
 def test_srtf_pauses_the_longest_job_for_a_shorter_one():
-    workload = Workload.build(
-        ("a",), np.ones((3, 1)), [0.0, 4.0, 5.0], iterations=[20.0, 3.0, 100.0], restart_s=2.0
-    )
+    workload = Workload.build(("a",), np.ones((3, 1)), [0.0, 4.0, 5.0], iterations=[20.0, 3.0, 100.0], restart_s=2.0)
     result = simulate(workload, Cluster.from_counts({"a": 1}), baselines.make("srtf"), preemptive=True)
     # 0-4 job 0, 4-7 job 1, then job 0 restarts for 2 s and has 16 s left, then job 2
     assert result.jobs["finish_s"].tolist() == [25.0, 7.0, 125.0]

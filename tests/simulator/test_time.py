@@ -64,9 +64,7 @@ def test_whole_steps_end_a_round_with_its_last_step_and_change_little():
 
 
 def test_an_epoch_waits_for_the_least_time_between_two():
-    sim = simulator(
-        [1.0, 1.0, 1.0], [40, 5, 5], gpus=2, round_s=10.0, whole_steps=True, min_reallocation_s=25.0
-    )
+    sim = simulator([1.0, 1.0, 1.0], [40, 5, 5], gpus=2, round_s=10.0, whole_steps=True, min_reallocation_s=25.0)
     start(sim, 0, 1)
     sim.advance()
     assert sim.time_s == 31.0  # a GPU is free from 6 on, but 25 s must pass and rounds end at 11, 21, 31
@@ -170,3 +168,21 @@ def test_a_result_tells_the_whole_story():
     assert summary["mean_jct_s"] == 4.5
     assert summary["utilization"] == 1.0
     assert len(result.decision_s) == 3
+
+
+def test_the_queue_is_always_the_waiting_jobs_by_arrival():
+    rng = np.random.default_rng(1)
+    sim = simulator(np.sort(rng.uniform(0, 60, 40)), rng.integers(5, 40, 40), gpus=6, preemptive=True)
+    while not sim.done:
+        jobs = sim.snapshot().jobs[rng.random(sim.snapshot().n_active) < 0.5]
+        holds = rng.permutation(np.arange(len(jobs)) < 6).astype(int)
+        others = np.setdiff1d(np.flatnonzero(sim.state.jobs["status"] == 2), jobs)
+        plan_jobs = np.concatenate([jobs, others])
+        sim.apply(Plan(plan_jobs, np.concatenate([holds, np.zeros(len(others), int)])[:, None]))
+        waiting = np.flatnonzero(sim.state.jobs["status"] == 1)
+        np.testing.assert_array_equal(sim.snapshot().queue(), waiting)
+        np.testing.assert_array_equal(sim.snapshot().queue(limit=3), waiting[:3])
+        assert sim.snapshot().n_waiting == len(waiting)
+        if sim.stalled:
+            start(sim, int(waiting[0]))
+        sim.advance()
