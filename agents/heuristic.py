@@ -20,17 +20,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
+from hetenv.compiled import njit
 from hetenv.envs.view import CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES
 
 LEAST_SIZE_EXPONENT = 0.25
 REGRET_WEIGHT = 4.0
 TOLERATED_REGRET = 0.6  # of a job whose fastest remaining time is one time scale
 LEAST_GAIN = 0.2  # for which a running job is changed: the remaining time falls by a third
-
-LONGEST = 1e4  # time scales; where a squashed time of 1, infinity, is cut off
-SHORTEST = 1e-4
 
 
 def feature(names: tuple[str, ...], start: str) -> int:
@@ -39,46 +36,80 @@ def feature(names: tuple[str, ...], start: str) -> int:
     return position
 
 
-FASTEST = feature(JOB_FEATURES, "work")
-_RUNNING = feature(JOB_FEATURES, "running")
-_TIME = feature(CANDIDATE_FEATURES, "remaining time")
-_GPUS = feature(CANDIDATE_FEATURES, "GPUs / cluster")
-_GAIN = feature(CANDIDATE_FEATURES, "gain")
-_QUEUE = feature(GLOBAL_FEATURES, "waiting jobs")
+class _Columns(NamedTuple):
+    """Where the rule finds what it reads; an argument of the kernel, whose cache would not see it change."""
+
+    fastest: int
+    running: int
+    time: int
+    gpus: int
+    gain: int
+    queue: int
+
+
+_COLUMNS = _Columns(
+    fastest=feature(JOB_FEATURES, "work"),
+    running=feature(JOB_FEATURES, "running"),
+    time=feature(CANDIDATE_FEATURES, "remaining time"),
+    gpus=feature(CANDIDATE_FEATURES, "GPUs / cluster"),
+    gain=feature(CANDIDATE_FEATURES, "gain"),
+    queue=feature(GLOBAL_FEATURES, "waiting jobs"),
+)
 
 
 class Scores(NamedTuple):
-    """What the rule makes of B observations."""
+    """What the rule makes of B observations, float32; entries of empty places mean nothing."""
 
-    pairs: torch.Tensor  # (B, W, S)
-    wait: torch.Tensor  # (B,)
-    regret: torch.Tensor  # (B, W, S), 0 for the cheapest candidate of a job
-
-
-def score(observation: Mapping[str, torch.Tensor]) -> Scores:
-    """Scores for a batch of observations of ``hetenv/Placement-v0``; those of empty places mean nothing."""
-    jobs, candidates = observation["jobs"], observation["candidates"]
-    exponent = LEAST_SIZE_EXPONENT + observation["globals"][:, _QUEUE, None, None]
-    gpus = candidates[..., _GPUS]
-    is_placement = gpus > 0  # neither an empty place nor "give all back"
-    log_cost = log_time(candidates[..., _TIME]) + exponent * gpus.clamp(min=1e-9).log()
-    least = torch.where(is_placement, log_cost, torch.inf).amin(dim=2, keepdim=True)
-    regret = torch.where(is_placement, log_cost - least, 0.0)
-
-    start = -log_time(jobs[..., FASTEST])[..., None] - REGRET_WEIGHT * regret
-    wait = torch.full_like(gpus[:, 0, 0], -REGRET_WEIGHT * TOLERATED_REGRET)
-    change = wait[:, None, None] + REGRET_WEIGHT * (candidates[..., _GAIN] - LEAST_GAIN)
-    return Scores(torch.where(jobs[..., _RUNNING, None] > 0, change, start), wait, regret)
+    pairs: np.ndarray  # (B, W, S)
+    wait: np.ndarray  # (B,)
+    regret: np.ndarray  # (B, W, S), 0 for the cheapest candidate of a job
 
 
-@torch.no_grad()
+def score(observations: Mapping[str, np.ndarray]) -> Scores:
+    """Scores for a batch of observations of ``hetenv/Placement-v0``."""
+    jobs, candidates = observations["jobs"], observations["candidates"]
+    n_batch, n_jobs, n_places = candidates.shape[:3]
+    scores = Scores(
+        pairs=np.zeros((n_batch, n_jobs, n_places), np.float32),
+        wait=np.full(n_batch, -REGRET_WEIGHT * TOLERATED_REGRET, np.float32),
+        regret=np.zeros((n_batch, n_jobs, n_places), np.float32),
+    )
+    _fill(jobs, candidates, observations["globals"], _COLUMNS, scores)
+    return scores
+
+
 def greedy_action(observation: Mapping[str, np.ndarray]) -> int:
     """The allowed action with the highest score, for one observation."""
-    scores = score({key: torch.as_tensor(value)[None] for key, value in observation.items()})
-    flat = torch.cat([scores.pairs.flatten(), scores.wait])
-    return int(torch.where(torch.as_tensor(observation["action_mask"]) > 0.5, flat, -torch.inf).argmax())
+    scores = score({key: value[None] for key, value in observation.items()})
+    flat = np.append(scores.pairs, scores.wait)
+    return int(np.where(observation["action_mask"] > 0.5, flat, -np.inf).argmax())
 
 
-def log_time(squashed: torch.Tensor) -> torch.Tensor:
-    """ln(t / time scale) of times that enter observations as f = t / (t + time scale); finite for f in [0, 1]."""
-    return (squashed / (1.0 - squashed).clamp(min=1.0 / LONGEST)).clamp(SHORTEST, LONGEST).log()
+@njit
+def _fill(jobs, candidates, globals_, columns, scores):
+    n_batch, n_jobs, n_places = candidates.shape[:3]
+    for b in range(n_batch):
+        exponent = LEAST_SIZE_EXPONENT + globals_[b, columns.queue]
+        for w in range(n_jobs):
+            least = np.inf
+            for s in range(n_places):
+                gpus = candidates[b, w, s, columns.gpus]
+                if gpus > 0.0:  # neither an empty place nor "give all back"
+                    scores.regret[b, w, s] = _log_time(candidates[b, w, s, columns.time]) + exponent * np.log(gpus)
+                    least = min(least, scores.regret[b, w, s])
+            log_time = _log_time(jobs[b, w, columns.fastest])
+            for s in range(n_places):
+                if candidates[b, w, s, columns.gpus] > 0.0:
+                    scores.regret[b, w, s] -= least
+                if jobs[b, w, columns.running] > 0.0:
+                    gain = candidates[b, w, s, columns.gain]
+                    scores.pairs[b, w, s] = scores.wait[b] + REGRET_WEIGHT * (gain - LEAST_GAIN)
+                else:
+                    scores.pairs[b, w, s] = -log_time - REGRET_WEIGHT * scores.regret[b, w, s]
+
+
+@njit
+def _log_time(squashed):
+    """ln(t / time scale) of a time that enters observations as t / (t + time scale); finite on all of [0, 1]."""
+    squashed = min(max(squashed, 1e-4), 1.0 - 1e-4)
+    return np.log(squashed / (1.0 - squashed))

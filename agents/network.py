@@ -24,6 +24,7 @@ from hetenv.envs.view import CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, 
 
 IMPOSSIBLE = -1e8  # logit of what the mask forbids: probability exactly 0, and finite, as distributions want
 
+_FASTEST = heuristic.feature(JOB_FEATURES, "work")
 _PRESENT = heuristic.feature(JOB_FEATURES, "present")
 _N_JOB = len(JOB_FEATURES) + 1  # and the logarithm of its fastest remaining time
 _N_PAIR = len(CANDIDATE_FEATURES) + 2  # and its heuristic score and regret
@@ -48,8 +49,8 @@ class Encoder(nn.Module):
 
     def forward(self, observation: Mapping[str, torch.Tensor]) -> Encoding:
         jobs = observation["jobs"]
-        log_time = heuristic.log_time(jobs[..., heuristic.FASTEST])
-        embedded = self.job_tower(torch.cat([jobs, log_time[..., None]], dim=2))
+        log_time = torch.logit(jobs[..., _FASTEST, None], eps=1e-4)  # of t / (t + time scale): ln(t / time scale)
+        embedded = self.job_tower(torch.cat([jobs, log_time], dim=2))
         present = jobs[..., _PRESENT, None]
         mean_job = (embedded * present).sum(dim=1) / present.sum(dim=1).clamp(min=1.0)
         mean_type = self.type_tower(observation["types"]).mean(dim=1)
@@ -96,21 +97,22 @@ class PairNetwork(nn.Module):
         """
         candidates, allowed = observation["candidates"], observation["action_mask"] > 0.5
         n_batch, n_jobs, n_places, _ = candidates.shape
-        scores = heuristic.score(observation)
+        by_rule = heuristic.score({key: value.numpy(force=True) for key, value in observation.items()})
+        pair_score, wait_score, regret = (torch.from_numpy(array) for array in by_rule)
         jobs, context = self.actor(observation)
 
         batch, job, place = allowed[:, :-1].view(n_batch, n_jobs, n_places).nonzero(as_tuple=True)  # (E,) each
-        score, regret = scores.pairs[batch, job, place], scores.regret[batch, job, place]
-        pair = torch.cat([candidates[batch, job, place], score[:, None], regret[:, None]], dim=1)
+        score = pair_score[batch, job, place]
+        pair = torch.cat([candidates[batch, job, place], score[:, None], regret[batch, job, place, None]], dim=1)
         by_job = self.from_job(jobs) + self.from_context(context)[:, None]  # (B, W, H)
         hidden = torch.relu(self.from_pair(pair) + by_job[batch, job])
         beta = self.log_beta.exp()
         logits = torch.full_like(observation["action_mask"], IMPOSSIBLE)
         logits[batch, job * n_places + place] = beta * score + self.pair(hidden)[:, 0]
 
-        best = torch.where(allowed[:, :-1], scores.pairs.flatten(1), -torch.inf).amax(dim=1)
-        lead = (best - scores.wait).clamp(-_MOST_LEAD, _MOST_LEAD)
-        wait = beta * scores.wait + self.wait(self.wait_hidden(torch.cat([context, lead[:, None]], dim=1)))[:, 0]
+        best = torch.where(allowed[:, :-1], pair_score.flatten(1), -torch.inf).amax(dim=1)
+        lead = (best - wait_score).clamp(-_MOST_LEAD, _MOST_LEAD)
+        wait = beta * wait_score + self.wait(self.wait_hidden(torch.cat([context, lead[:, None]], dim=1)))[:, 0]
         logits[:, -1] = torch.where(allowed[:, -1], wait, IMPOSSIBLE)
         return logits
 

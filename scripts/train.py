@@ -47,11 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     from agents.training import play_baselines, require_empty, train  # only now: torch takes seconds to import
 
     require_empty(args.out)
-    with cli.progress_bar("baselines on the held-out episodes") as progress:
-        baseline_jct_s = play_baselines(config, progress)
-    print(f"watch it: tensorboard --logdir {args.out}", flush=True)
-    with cli.progress_bar("training, percent") as progress:
-        run = train(config, args.out, baseline_jct_s, progress)
+    with cli.output_folder(args.out):
+        with cli.progress_bar("baselines on the held-out episodes") as progress:
+            baseline_jct_s = play_baselines(config, progress)
+        print(f"watch it: tensorboard --logdir {args.out}", flush=True)
+        with cli.progress_bar("training, percent") as progress:
+            run = train(config, args.out, baseline_jct_s, progress)
 
     first, best = run.evaluation["history"][0], run.evaluation["best"]
     jct_s = {"at the start": first["mean_jct_s"], f"at step {best['step']:,}": best["mean_jct_s"]}

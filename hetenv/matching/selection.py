@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from hetenv.errors import InputError
@@ -28,19 +34,35 @@ def select_entries(menu: Menu, capacity: np.ndarray, entries: np.ndarray) -> tup
     gpus = csr_array(menu.counts[menu.vector[entries]].T.astype(float))
     cost = menu.cost[entries]
     unit = float(np.abs(cost).mean()) or 1.0
-    result = milp(
-        cost / unit,
-        integrality=np.ones(len(entries), np.int64),
-        bounds=Bounds(0, 1),
-        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(gpus, -np.inf, capacity)],
-        options={"mip_rel_gap": 1e-6},
-    )
+    with _quiet_stdout():
+        result = milp(
+            cost / unit,
+            integrality=np.ones(len(entries), np.int64),
+            bounds=Bounds(0, 1),
+            constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(gpus, -np.inf, capacity)],
+            options={"mip_rel_gap": 1e-6},
+        )
     if result.status == 2:
         raise InputError("jobs to place", "no placement fits the GPUs of each type", "pass waiting values")
     if result.status != 0:
         raise RuntimeError(f"HiGHS stopped without an optimum: {result.message}")
     chosen = entries[result.x > 0.5]
     return chosen[np.argsort(job[result.x > 0.5])], float(result.mip_dual_bound) * unit
+
+
+@contextmanager
+def _quiet_stdout() -> Iterator[None]:
+    """Keep HiGHS from printing: some of its debugging lines go straight to file descriptor 1, log or no log."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)  # what the C library still buffers must not come out later
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def genuine_entries(menu: Menu) -> np.ndarray:

@@ -9,7 +9,7 @@ import torch
 from agents import heuristic
 from agents.network import IMPOSSIBLE, PairNetwork
 from hetenv.config import load_scenario
-from hetenv.envs.view import JOB_FEATURES
+from hetenv.envs.view import CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES
 from tests.agents.helpers import disturb, observations, tensors
 
 
@@ -93,25 +93,40 @@ def test_beta_is_positive_and_scales_the_heuristic(tiny):
     torch.testing.assert_close(4.0 * low(batch)[allowed], high(batch)[allowed])
 
 
-def test_the_heuristic_prefers_short_jobs_and_waits_for_suitable_gpus(tiny):
-    """Worked by hand: two jobs of 0.5 and 2 time scales, two candidates each, an empty queue."""
-    jobs = torch.zeros(1, 2, len(JOB_FEATURES))
-    jobs[0, :, heuristic.FASTEST] = torch.tensor([0.5 / 1.5, 2.0 / 3.0])
-    batch = tensors(observations(tiny, 1))
-    candidates = torch.zeros(1, 2, 2, batch["candidates"].shape[3])
-    time, gpus = 4, 3
-    candidates[..., gpus] = 0.25
-    candidates[0, 0, :, time] = torch.tensor([0.5 / 1.5, 1.0 / 2.0])  # twice as slow on the second one
-    candidates[0, 1, :, time] = torch.tensor([2.0 / 3.0, 4.0 / 5.0])
-    scores = heuristic.score({"jobs": jobs, "candidates": candidates, "globals": torch.zeros(1, 8)})
+def test_the_heuristic_prefers_short_jobs_and_waits_for_suitable_gpus():
+    """Worked by hand: waiting jobs of 1/2 and 2 time scales, two candidates each, the second twice as slow."""
+    at = {name: heuristic.feature(CANDIDATE_FEATURES, name) for name in ("remaining time", "GPUs / cluster")}
+    jobs = np.zeros((1, 2, len(JOB_FEATURES)), np.float32)
+    jobs[0, :, heuristic.feature(JOB_FEATURES, "work")] = [1 / 3, 2 / 3]
+    candidates = np.zeros((1, 2, 2, len(CANDIDATE_FEATURES)), np.float32)
+    candidates[..., at["GPUs / cluster"]] = 0.25
+    candidates[..., at["remaining time"]] = [[1 / 3, 1 / 2], [2 / 3, 4 / 5]]
+    nothing = np.zeros((1, len(GLOBAL_FEATURES)), np.float32)
+    scores = heuristic.score({"jobs": jobs, "candidates": candidates, "globals": nothing})
     log2 = np.log(2.0)
-    expected = [[log2, log2 - 4 * log2], [-log2, -log2 - 4 * log2]]
-    np.testing.assert_allclose(scores.pairs[0], expected, rtol=1e-4)
-    assert float(scores.wait[0]) == pytest.approx(-2.4)
+    np.testing.assert_allclose(scores.regret[0], [[0, log2], [0, log2]], atol=1e-5)
+    np.testing.assert_allclose(scores.pairs[0], [[log2, log2 - 4 * log2], [-log2, -log2 - 4 * log2]], rtol=1e-5)
+    assert scores.wait[0] == pytest.approx(-2.4)
     assert scores.pairs[0, 0, 1] > scores.wait[0] > scores.pairs[0, 1, 1]
 
 
-def test_log_time_inverts_the_squashing_and_stays_finite():
-    times = torch.tensor([0.01, 1.0, 250.0])
-    torch.testing.assert_close(heuristic.log_time(times / (times + 1.0)), times.log(), rtol=1e-3, atol=1e-3)
-    assert torch.isfinite(heuristic.log_time(torch.tensor([0.0, 1.0]))).all()
+def test_a_busy_cluster_counts_gpus_for_more():
+    """Twice the GPUs for 1.6 times the speed: the rule takes them while the queue is short only."""
+    candidates = np.zeros((2, 1, 2, len(CANDIDATE_FEATURES)), np.float32)
+    candidates[..., heuristic.feature(CANDIDATE_FEATURES, "GPUs / cluster")] = [0.25, 0.5]
+    candidates[..., heuristic.feature(CANDIDATE_FEATURES, "remaining time")] = [1.6 / 2.6, 1 / 2]
+    queues = np.zeros((2, len(GLOBAL_FEATURES)), np.float32)
+    queues[1, heuristic.feature(GLOBAL_FEATURES, "waiting jobs")] = 0.8
+    jobs = np.zeros((2, 1, len(JOB_FEATURES)), np.float32)
+    regret = heuristic.score({"jobs": jobs, "candidates": candidates, "globals": queues}).regret
+    assert (regret[:, 0] == 0.0).tolist() == [[False, True], [True, False]]
+
+
+def test_scores_are_finite_for_times_of_zero_and_infinity():
+    observations = {
+        "jobs": np.zeros((1, 1, len(JOB_FEATURES)), np.float32),
+        "candidates": np.ones((1, 1, 3, len(CANDIDATE_FEATURES)), np.float32),
+        "globals": np.ones((1, len(GLOBAL_FEATURES)), np.float32),
+    }
+    observations["candidates"][0, 0, 1] = 0.0
+    assert all(np.isfinite(array).all() for array in heuristic.score(observations))

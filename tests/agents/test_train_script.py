@@ -67,6 +67,14 @@ def test_bad_input_is_one_line_and_leaves_nothing(main, options, word, config_fi
     assert not (tmp_path / "run").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_named(main, config_file, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["--config", str(config_file), "--out", str(tmp_path / "file" / "run")]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert str(tmp_path / "file") in errors
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_says_where_the_models_are_and_exits_130(config_file, tmp_path):
     out = tmp_path / "run"

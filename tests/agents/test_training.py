@@ -127,7 +127,7 @@ class WaitingNetwork(PairNetwork):
 
     def __init__(self, width: int, beta: float) -> None:
         super().__init__(width, beta)
-        nn.init.constant_(self.wait.bias, 5.0)
+        nn.init.constant_(self.wait.bias, 8.0)
 
 
 def test_training_mends_a_policy_that_waits_too_much(tmp_path, monkeypatch):
@@ -135,12 +135,11 @@ def test_training_mends_a_policy_that_waits_too_much(tmp_path, monkeypatch):
     config = tiny_config(
         "ppo",
         n_envs=8,
-        n_steps=128,
-        batch_size=256,
-        n_timesteps=5120,
-        learning_rate=0.03,
+        n_steps=32,
+        n_timesteps=4096,
+        learning_rate=0.01,
         policy_kwargs={"beta": 1.0},
         evaluation={"episodes": 16, "every_steps": 10_000, "baselines": []},
     )
-    history = train(config, tmp_path / "run").evaluation["history"]
-    assert history[-1]["mean_jct_s"] < 0.8 * history[0]["mean_jct_s"]
+    start, end = train(config, tmp_path / "run").evaluation["history"]
+    assert end["mean_jct_s"] < 0.75 * start["mean_jct_s"]
