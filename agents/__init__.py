@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hetenv.scheduler import Scheduler
 
-__all__ = ["load"]
+__all__ = ["load", "policy_name"]
 
 
 def load(path: str | Path) -> Scheduler:
@@ -21,3 +21,9 @@ def load(path: str | Path) -> Scheduler:
     from agents.scheduler import load_scheduler
 
     return load_scheduler(Path(path))
+
+
+def policy_name(path: str | Path) -> str:
+    """What tables call the policy in ``path``: its folder and its name, as in ``ppo/best``."""
+    whole = Path(path).resolve().with_suffix("")
+    return f"{whole.parent.name}/{whole.name}"

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 import baselines
-from hetenv.config import Scenario, load_scenario, parse_model, read_yaml
+from hetenv.config import Scenario, load_scenario, merged_keys, parse_model, read_yaml
 from hetenv.errors import InputError
 
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -152,19 +152,10 @@ def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> T
     Raises:
         InputError: unreadable file, or a key that is missing, unknown or out of range.
     """
-    content = _merge(read_yaml(Path(path)), changes or {})
+    content = merged_keys(read_yaml(Path(path)), changes or {})
     algorithm = str(content.get("algorithm"))
     if algorithm not in _CONFIGS:
         raise InputError(f"{path}, algorithm", algorithm, f"use one of {', '.join(_CONFIGS)}")
     config: TrainConfig = parse_model(_CONFIGS[algorithm], content, str(path))
     config.load_scenario()  # so that its faults show now
     return config
-
-
-def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    both = {key: _merge(base[key], value) for key, value in changes.items() if _are_mappings(base.get(key), value)}
-    return {**base, **changes, **both}
-
-
-def _are_mappings(*values: object) -> bool:
-    return all(isinstance(value, Mapping) for value in values)

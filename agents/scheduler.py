@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from agents import policy_name
 from agents.network import PairNetwork
 from agents.saving import load_network
 from hetenv.cluster import Cluster
@@ -59,4 +60,4 @@ class PolicyScheduler:
 def load_scheduler(path: Path) -> PolicyScheduler:
     """See ``agents.load``."""
     network, origin = load_network(path)
-    return PolicyScheduler(network, load_scenario(origin.scenario, origin.overrides), name=path.stem)
+    return PolicyScheduler(network, load_scenario(origin.scenario, origin.overrides), name=policy_name(path))

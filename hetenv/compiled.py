@@ -50,6 +50,7 @@ def njit(kernel: Kernel) -> Kernel:
     saved = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = _CACHE_DIR  # type: ignore[attr-defined]
     try:
-        return numba.njit(cache=True)(kernel)
+        compiled: Any = numba.njit(cache=True)(kernel)
+        return compiled
     finally:
         numba.config.CACHE_DIR = saved  # type: ignore[attr-defined]

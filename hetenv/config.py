@@ -106,7 +106,7 @@ def load_scenario(scenario: str | Path | Scenario, overrides: Mapping[str, Any] 
             )
         return scenario
     path = _find(scenario, "scenarios")
-    content = _merged(read_yaml(path), overrides or {})
+    content = merged_keys(read_yaml(path), overrides or {})
     for section, folder in (("cluster", "clusters"), ("workload", "workloads")):
         content[section] = _resolve(content.get(section), folder, path)
     if isinstance(trace := content["workload"], dict) and trace.get("kind") == "trace":
@@ -140,7 +140,7 @@ def trace_scenario(
         "workload": {"kind": "trace", "path": str(path)} | options,
         "time_scale_s": 3600.0,
     }
-    return parse_model(Scenario, _merged(content, overrides or {}), f"replay of {path}")
+    return parse_model(Scenario, merged_keys(content, overrides or {}), f"replay of {path}")
 
 
 class _ClusterFile(_Section):
@@ -160,7 +160,7 @@ def parse_overrides(assignments: Sequence[str]) -> dict[str, Any]:
             raise InputError("--set", assignment, "give a value that is valid YAML") from None
         for part in reversed(key.split(".")):
             nested = {part: nested}
-        overrides = _merged(overrides, nested)
+        overrides = merged_keys(overrides, nested)
     return overrides
 
 
@@ -223,14 +223,18 @@ def _resolve(section: Any, folder: str, scenario_path: Path) -> Any:
     changes = {key: value for key, value in section.items() if key != "base"}
     beside = scenario_path.parent / str(section["base"])
     base = beside if beside.is_file() else _find(str(section["base"]), folder)
-    return _merged(read_yaml(base), changes)
+    return merged_keys(read_yaml(base), changes)
 
 
-def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merged_keys(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes`` laid over it, nested mappings key by key.
+
+    Where ``base`` has a string, the name of a shared file, and ``changes`` a mapping, that file is to change.
+    """
     merged = dict(base)
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = _merged(merged[key], value)
+            merged[key] = merged_keys(merged[key], value)
         elif isinstance(merged.get(key), str) and isinstance(value, Mapping):  # a named file with changes
             merged[key] = {"base": merged[key], **value}
         else:

@@ -85,8 +85,7 @@ def saved_policy(path: Path) -> tuple[str, SchedulerFactory]:
         raise InputError(str(path), fault, "name a policy that scripts/train.py saved")
     import agents
 
-    name = path.resolve().with_suffix("")
-    return f"{name.parent.name}/{name.name}", partial(agents.load, path)
+    return agents.policy_name(path), partial(agents.load, path)
 
 
 @cli.command

@@ -59,12 +59,24 @@ def _offer(fixed, job, counts, kept, candidates, n_kept):
 
 
 @njit
+def _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept):
+    """Offer ``n_gpus`` of each type alone."""
+    for m in range(counts.shape[0]):
+        if n_gpus <= fixed.types[m].total:
+            counts[:] = 0
+            counts[m] = n_gpus
+            n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
+    return n_kept
+
+
+@njit
 def propose_candidates(fixed, job, draws, kept, candidates):
     """Fill ``kept`` (S, M) and ``candidates`` (S,) with up to S distinct categories for ``job``.
 
     In this order: the fastest category of the least size, which an idle cluster always has; the least
     size on each single type, so that a job can start wherever something is free; the fastest category of
-    each doubled size up to the most; then mixes drawn from ``draws`` (S, M + 1), uniform in [0, 1).
+    each doubled size up to the most; each doubled size on each single type, for when the fastest is taken;
+    then mixes drawn from ``draws`` (S, M + 1), uniform in [0, 1).
     """
     spec = fixed.jobs[job]
     n_types = fixed.types.shape[0]
@@ -76,16 +88,16 @@ def propose_candidates(fixed, job, draws, kept, candidates):
     while fastest_counts(fixed, job, least, least, total, room, counts) == np.inf:
         least += 1  # sizes that were not measured; the simulator refuses jobs without any
     n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
-    for m in range(n_types):
-        if least <= fixed.types[m].total:
-            counts[:] = 0
-            counts[m] = least
-            n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
+    n_kept = _offer_single_types(fixed, job, least, counts, kept, candidates, n_kept)
     n_gpus = least
     while n_gpus < spec.max_gpus:
         n_gpus = min(2 * n_gpus, spec.max_gpus)
         if fastest_counts(fixed, job, n_gpus, n_gpus, total, room, counts) < np.inf:
             n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
+    n_gpus = least
+    while n_gpus < spec.max_gpus:
+        n_gpus = min(2 * n_gpus, spec.max_gpus)
+        n_kept = _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept)
     for s in range(draws.shape[0]):
         _draw_mix(fixed, job, draws[s], least, counts)
         n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)

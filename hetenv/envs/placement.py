@@ -40,8 +40,8 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
     the last candidate of a preemptive scenario gives all GPUs back.
 
     The S candidates of a job are made once, when it first comes into view: the fastest category of its least
-    size, its least size on each type alone, the fastest category of each doubled size, and mixes sampled
-    with the environment's random generator.
+    size, its least size on each type alone, the fastest category of each doubled size, each doubled size on
+    each type alone, and, in the places left, mixes sampled with the environment's random generator.
 
     What can be done now is told in three spellings of one mask: `observation["action_mask"]` (float32),
     `info["action_mask"]` (int8, for `Discrete.sample`), and `action_masks()` (bool, for MaskablePPO). An

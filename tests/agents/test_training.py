@@ -40,7 +40,7 @@ def test_a_run_leaves_models_figures_and_scalars(algorithm, tmp_path):
     assert [entry["step"] for entry in history] == [0, 128, 256]
     assert run.evaluation["best"] == min(history, key=lambda entry: entry["mean_jct_s"])
     for name in ("best", "last"):
-        assert agents.load(tmp_path / "run" / f"{name}.zip").name == name
+        assert agents.load(tmp_path / "run" / f"{name}.zip").name == f"run/{name}"
 
     events = EventAccumulator(str(tmp_path / "run")).Reload()
     held_out = events.Scalars("heldout/mean_jct_s")
