@@ -33,9 +33,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from hetenv.errors import InputError
+from hetenv.job_table import DTYPES, SPEED_PREFIX, numbers
 from hetenv.performance import MeasuredTable
 from hetenv.traces.trace_file import TraceFile, TraceFormat
-from hetenv.workload import DTYPES, SPEED_PREFIX, Workload, numbers
+from hetenv.workload import Workload
 
 if TYPE_CHECKING:
     from hetenv.cluster import Cluster

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hetenv.job_table import DEFAULTS, GPU_COUNT_REMEDY, Fault, is_gpu_count, numbers
 from hetenv.traces.reference_gpu import recorded_work, relative_speed
 from hetenv.traces.trace_file import TraceFile, TraceFormat
-from hetenv.workload import DEFAULTS, GPU_COUNT_REMEDY, Fault, Workload, is_gpu_count, numbers
+from hetenv.workload import Workload
 
 if TYPE_CHECKING:
     from hetenv.cluster import Cluster

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from hetenv.errors import InputError
-from hetenv.workload import Fault, Workload
+from hetenv.job_table import Fault
+from hetenv.workload import Workload
 
 LFS_POINTER = "version https://git-lfs.github.com/spec/"
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetenv.errors import InputError
+from hetenv.job_table import OUTCOMES
 from hetenv.performance import MeasuredTable
 from hetenv.traces import load_workload, own_csv
-from hetenv.workload import OUTCOMES, Workload
+from hetenv.workload import Workload
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
     ["007", "NA", "nan", "", '"', "a,b", "\r\n"]
