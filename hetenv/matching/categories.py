@@ -62,6 +62,10 @@ class CountVectors:
         type_key: (M,) int64.
         limit: (M,) int64, the most GPUs of a type in any row.
         below: (V, M) int32, row of the vector with one GPU of type m less; -1 if it is not in the table.
+        size: (V,) int64, GPUs of each vector.
+        block: (G + 2,) int64, first row of each size 0..G, and the end of the table.
+        single: (M, G + 1) int64, row of the vector of n GPUs of type m alone, -1 without one.
+        columns: (M, V) float64, the counts once more, for loops along the vectors.
     """
 
     counts: np.ndarray
@@ -69,14 +73,29 @@ class CountVectors:
     type_key: np.ndarray
     limit: np.ndarray
     below: np.ndarray
+    size: np.ndarray
+    block: np.ndarray
+    single: np.ndarray
+    columns: np.ndarray
+
+    @classmethod
+    def of(
+        cls, counts: np.ndarray, key: np.ndarray, type_key: np.ndarray, limit: np.ndarray, below: np.ndarray
+    ) -> CountVectors:
+        """The vectors with what follows from them."""
+        size = counts.sum(axis=1)
+        block = np.searchsorted(size, np.arange(size[-1] + 2))
+        single = np.full((counts.shape[1], size[-1] + 1), -1)
+        alone = np.flatnonzero((counts.max(axis=1) == size) & (size > 0))
+        single[counts[alone].argmax(axis=1), size[alone]] = alone
+        columns = np.ascontiguousarray(counts.T, float)
+        vectors = cls(counts, key, type_key, limit, below, size, block, single, columns)
+        for array in vars(vectors).values():
+            array.setflags(write=False)
+        return vectors
 
     def __len__(self) -> int:
         return len(self.key)
-
-    @property
-    def size(self) -> np.ndarray:
-        """(V,) GPUs of each vector."""
-        return self.counts.sum(axis=1)
 
 
 def type_keys(limit: np.ndarray) -> np.ndarray:
@@ -112,10 +131,7 @@ def _cached_vectors(limits: tuple[int, ...], sizes: tuple[int, ...]) -> CountVec
     counts = _fill_vectors(limit, np.array(sizes, np.int64), n_vectors)
     type_key = type_keys(limit)
     key = counts @ type_key
-    vectors = CountVectors(counts, key, type_key, limit, _rows_below(counts, key, type_key))
-    for array in (vectors.counts, vectors.key, vectors.type_key, vectors.limit, vectors.below):
-        array.setflags(write=False)
-    return vectors
+    return CountVectors.of(counts, key, type_key, limit, _rows_below(counts, key, type_key))
 
 
 def _count_of_sizes(limits: tuple[int, ...]) -> list[int]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hetenv.matching.market import clear_market
-from hetenv.matching.menu import OnlineTerms, build_menu
-from hetenv.matching.prices import price_vectors
+from hetenv.matching.offers import OnlineTerms, settle_terms
+from hetenv.matching.pricing import PricedMenus
 from hetenv.matching.problem import Placement, PlacementProblem
 from hetenv.matching.selection import genuine_entries, select_entries
 
@@ -34,17 +34,22 @@ def solve_exact(problem: PlacementProblem, **online: Unpack[OnlineTerms]) -> Pla
         InputError: a bad term, or jobs that cannot all be placed and may not wait.
         RuntimeError: HiGHS gave up.
     """
-    menu, capacity = build_menu(problem, problem.costs.undominated, **online), problem.capacity
-    choice, prices, bound = clear_market(menu, capacity, np.zeros(len(capacity)), 300)
-    upper = menu.total(choice)
-    tolerance = 1e-9 * abs(upper)
-    if upper - bound > tolerance:
-        entries = genuine_entries(menu)
-        priced = menu.cost[entries] + price_vectors(menu.counts, prices)[menu.vector[entries]]
-        job = np.searchsorted(menu.start, entries, side="right") - 1
-        least = np.minimum.reduceat(priced, np.searchsorted(job, np.arange(menu.n_jobs)))
-        selected, milp_bound = select_entries(menu, capacity, entries[priced - least[job] <= upper - bound + tolerance])
-        choice = min((choice, selected), key=menu.total)
-        bound = max(bound, min(milp_bound, upper))
-    total = menu.total(choice)
-    return Placement(menu.counts_of(choice), total, min(float(bound), total), prices)
+    capacity = problem.capacity
+    terms = settle_terms(problem, **online)
+    order = terms.canonical_order()
+    terms, nothing = terms.take(order), np.full(problem.n_jobs, -1, np.int64)
+    menus = PricedMenus(problem, terms, order, np.zeros(problem.n_types), nothing)
+    menu, choice, prices, bound, least, _ = clear_market(
+        menus, problem, terms, order, np.zeros(problem.n_types), nothing, 300
+    )
+    total, counts = menu.total(choice), menu.counts_of(choice)
+    tolerance = 1e-9 * abs(total)
+    if total - bound > tolerance:
+        affordable = menus.affordable(prices, least, total - bound + tolerance)
+        selected, milp_bound = select_entries(affordable, capacity, genuine_entries(affordable))
+        bound = max(bound, min(milp_bound, total))
+        if selected is not None and affordable.total(selected) < total:
+            total, counts = affordable.total(selected), affordable.counts_of(selected)
+    placed = np.empty_like(counts)
+    placed[order] = counts
+    return Placement(placed, total, min(bound, total), prices)

@@ -13,7 +13,8 @@ from hetenv.compiled import njit
 from hetenv.errors import InputError
 from hetenv.matching.fairness import exclusive_share_s
 from hetenv.matching.local_search import force_entries, move_single_gpus, rechoose_pairs
-from hetenv.matching.menu import OnlineTerms, build_menu, find_entry, first_genuine
+from hetenv.matching.menu import find_entry, first_genuine, serve_menu
+from hetenv.matching.offers import OnlineTerms, settle_terms
 from hetenv.matching.problem import Placement, PlacementProblem
 from hetenv.matching.repair import repair, smallest_sizes
 from hetenv.matching.selection import place_stranded
@@ -67,20 +68,24 @@ def solve_jps(
     model = problem.model
     if model is None:
         raise InputError("problem", "explicit costs without speeds", "build it with PlacementProblem(...)")
-    menu = build_menu(problem, np.ones(len(problem.costs.cost), bool), **online)
+    terms = settle_terms(problem, **online)
+    order = terms.canonical_order()
+    menu = serve_menu(problem, np.ones(len(problem.costs.cost), bool), terms.take(order), order)
     weights = online.get("weights")
     work = model.batch * model.iterations * (1.0 if weights is None else np.asarray(weights, float))
     share_s = exclusive_share_s(problem) if beta < 1.0 else np.ones(problem.n_jobs)
     current = online.get("current")
     held = np.zeros((problem.n_jobs, problem.n_types), np.int64) if current is None else np.asarray(current, np.int64)
     choice = _sample(
-        menu, problem.capacity, model.speed, work, model.measured, held, share_s, samples, beta, alpha,
-        np.random.default_rng(seed),
+        menu, problem.capacity, model.speed[order], work[order], model.measured[order], held[order], share_s[order],
+        samples, beta, alpha, np.random.default_rng(seed),
     )  # fmt: skip
     if local_search:
         _polish(menu, problem.capacity, choice, 1e-12 * abs(menu.total(choice)))
     choice = place_stranded(menu, problem.capacity, choice)
-    return Placement(menu.counts_of(choice), menu.total(choice))
+    counts = np.empty_like(menu.counts_of(choice))
+    counts[order] = menu.counts_of(choice)
+    return Placement(counts, menu.total(choice))
 
 
 @njit

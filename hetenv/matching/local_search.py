@@ -14,11 +14,10 @@ from hetenv.matching.menu import find_entry, free_gpus
 
 
 @njit
-def _refresh(menu, choice, job, smallest_slot, saving, tree, leaves):
-    """Recompute what ``job`` gains or loses by each exchange and repair the tournaments above it.
+def _savings(menu, choice, job, smallest_slot, saving):
+    """Write what ``job`` gains or loses by each exchange into ``saving`` (S, M + 1, M + 1).
 
-    ``saving`` (S, M + 1, M + 1): change of cost when the job gives type a - 1 and takes type b - 1.
-    ``tree`` (M + 1, M + 1, 2 * leaves): per exchange a tournament of jobs; node 1 holds the job of least change.
+    ``saving[i, a, b]``: change of cost when job i gives type a - 1 and takes type b - 1, inf if it cannot.
     """
     slots = saving.shape[1]
     entry = choice[job]
@@ -27,7 +26,7 @@ def _refresh(menu, choice, job, smallest_slot, saving, tree, leaves):
         for b in range(smallest_slot, slots):
             if a == b:
                 continue
-            change = np.inf
+            saving[job, a, b] = np.inf
             gives = a == 0 or menu.counts[row, a - 1] > 0
             if gives and (b == 0 or menu.counts[row, b - 1] < menu.limit[b - 1]):
                 wanted = menu.key[row]
@@ -37,18 +36,33 @@ def _refresh(menu, choice, job, smallest_slot, saving, tree, leaves):
                     wanted += menu.type_key[b - 1]
                 other = find_entry(menu, job, wanted)
                 if other >= 0:
-                    change = menu.cost[other] - menu.cost[entry]
-            if change == saving[job, a, b]:
-                continue
-            saving[job, a, b] = change
-            node = (leaves + job) // 2
-            while node >= 1:
-                left, right = tree[a, b, 2 * node], tree[a, b, 2 * node + 1]
-                if right < 0 or (left >= 0 and saving[left, a, b] <= saving[right, a, b]):
-                    tree[a, b, node] = left
-                else:
-                    tree[a, b, node] = right
-                node //= 2
+                    saving[job, a, b] = menu.cost[other] - menu.cost[entry]
+
+
+@njit
+def _play(saving, tree, a, b, node):
+    """Settle one match of the tournament of exchange (a, b): the earlier job wins a tie."""
+    left, right = tree[a, b, 2 * node], tree[a, b, 2 * node + 1]
+    if right < 0 or (left >= 0 and saving[left, a, b] <= saving[right, a, b]):
+        tree[a, b, node] = left
+    else:
+        tree[a, b, node] = right
+
+
+@njit
+def _refresh(menu, choice, job, smallest_slot, saving, tree, leaves):
+    """Recompute the savings of ``job`` and the matches above it.
+
+    ``tree`` (M + 1, M + 1, 2 * leaves): per exchange a tournament of jobs; node 1 holds the job of least change.
+    """
+    _savings(menu, choice, job, smallest_slot, saving)
+    for a in range(smallest_slot, saving.shape[1]):
+        for b in range(smallest_slot, saving.shape[1]):
+            if a != b:
+                node = (leaves + job) // 2
+                while node >= 1:
+                    _play(saving, tree, a, b, node)
+                    node //= 2
 
 
 @njit
@@ -87,14 +101,14 @@ def move_single_gpus(menu, capacity, choice, smallest_slot, tolerance):
         leaves *= 2
     saving = np.full((n_jobs, slots, slots), np.inf)
     tree = np.full((slots, slots, 2 * leaves), -1, np.int32)
+    for i in range(n_jobs):
+        _savings(menu, choice, i, smallest_slot, saving)
     for a in range(smallest_slot, slots):
         for b in range(smallest_slot, slots):
             for i in range(n_jobs):
                 tree[a, b, leaves + i] = i
             for node in range(leaves - 1, 0, -1):
-                tree[a, b, node] = tree[a, b, 2 * node]
-    for i in range(n_jobs):
-        _refresh(menu, choice, i, smallest_slot, saving, tree, leaves)
+                _play(saving, tree, a, b, node)
     free = free_gpus(menu, choice, capacity)
     moves = 0
     while True:
@@ -164,14 +178,20 @@ def rechoose_pairs(menu, capacity, choice, prices, entries, reduced, listed, tol
     while True:
         changes_before = changes
         excess = paid - reduced[:, 0]
-        for i in np.argsort(-excess, kind="mergesort"):
+        by_excess = np.argsort(-excess, kind="mergesort")
+        for i in by_excess:
             idle_value = 0.0
             for m in range(n_types):
                 idle_value += prices[m] * free[m]
             best, best_a, partner, best_b = -tolerance, -1, -1, -1
-            for j in range(n_jobs):  # j == i: alone
-                slack = idle_value + (paid[j] - reduced[j, 0] if j != i else 0.0)
+            for place in range(-1, n_jobs):  # alone first, then with each other job
+                j = by_excess[place] if place >= 0 else i
+                if place >= 0 and j == i:
+                    continue
+                slack = idle_value + (excess[j] if j != i else 0.0)
                 if paid[i] - reduced[i, 0] + slack <= -best:
+                    if place >= 0:
+                        break  # the jobs that follow have less excess
                     continue
                 for m in range(n_types):
                     pool[m] = free[m] + menu.counts[menu.vector[choice[i]], m]
@@ -277,9 +297,11 @@ def force_entries(menu, capacity, choice, prices, entries, reduced, listed, boun
 
 
 @njit
-def improve(menu, capacity, choice, prices, entries, reduced, listed, tolerance):
-    """Both searches in turn, until neither saves more than ``tolerance``; changes ``choice`` (S,) in place."""
+def improve(menu, capacity, choice, prices, entries, reduced, listed, tolerance, target):
+    """Both searches in turn until neither saves more than ``tolerance`` or the total is within ``target``; in place."""
     move_single_gpus(menu, capacity, choice, 0, tolerance)
-    while rechoose_pairs(menu, capacity, choice, prices, entries, reduced, listed, tolerance) > 0:
+    while menu.cost[choice].sum() > target:
+        if rechoose_pairs(menu, capacity, choice, prices, entries, reduced, listed, tolerance) == 0:
+            break
         if move_single_gpus(menu, capacity, choice, 0, tolerance) == 0:
             break

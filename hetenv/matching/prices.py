@@ -3,7 +3,9 @@
     g(p) = sum_i min_c [J_i(c) + p . c] - p . capacity
 
 is concave, and at any p >= 0 a certified lower bound on every placement's total (weak duality; the constraint
-relaxed is that of the GPUs per type). Polyak's subgradient step raises it.
+relaxed is that of the GPUs per type). It is piecewise linear, so the ascent smooths it: the minimum becomes the soft
+minimum ``-mu_i log sum_c exp(-(J_i(c) + p . c) / mu_i)`` with ``mu_i`` a fraction epsilon of the job's least reduced
+cost, and a barrier ``nu sum_m log p_m`` keeps prices positive. Newton steps follow the maximum while epsilon falls.
 """
 
 from __future__ import annotations
@@ -13,28 +15,26 @@ import numpy as np
 from hetenv.compiled import njit
 from hetenv.matching.menu import first_genuine
 
-SHORTLIST = 12  # entries per job; more of them cost time at each scan, fewer cost scans
+SHORTLIST = 12  # entries per job that pairs of jobs choose anew from
+NEGLIGIBLE = 18.0  # soft minima leave out weights below exp(-18)
+BARRIER = 0.01  # what idle GPUs of a priced type may cost, as a fraction of epsilon times the sum of least costs
+SLACK = 0.06  # decrement at which Newton steps give way to a smaller epsilon, as the same fraction
+FALL = 0.1  # of epsilon
 
 
 @njit
 def shorten(menu, job, vector_price, entries, reduced):
     """Write the ``job``'s entries of least reduced cost, ascending, into ``entries`` and ``reduced`` (Q,).
 
-    ``vector_price`` (V,) is p . c of each count vector. Returns how many were written and the reduced cost of
-    the best entry left off (inf if none was).
+    ``vector_price`` (V,) is p . c of each count vector. Returns how many were written.
     """
     width = entries.shape[0]
     listed = 0
-    left_off = np.inf
     for entry in range(first_genuine(menu, job), menu.start[job + 1]):
         value = menu.cost[entry] + vector_price[menu.vector[entry]]
         if listed == width and value >= reduced[width - 1]:
-            left_off = min(left_off, value)
             continue
-        if listed == width:
-            left_off = min(left_off, reduced[width - 1])
-        else:
-            listed += 1
+        listed = min(listed + 1, width)
         q = listed - 1
         while q > 0 and reduced[q - 1] > value:
             reduced[q] = reduced[q - 1]
@@ -42,7 +42,7 @@ def shorten(menu, job, vector_price, entries, reduced):
             q -= 1
         reduced[q] = value
         entries[q] = entry
-    return listed, left_off
+    return listed
 
 
 @njit
@@ -67,13 +67,13 @@ def shortlists(menu, prices, width):
     reduced = np.full((n_jobs, width), np.inf)
     listed = np.zeros(n_jobs, np.int64)
     for i in range(n_jobs):
-        listed[i] = shorten(menu, i, priced, entries[i], reduced[i])[0]
+        listed[i] = shorten(menu, i, priced, entries[i], reduced[i])
     return entries, reduced, listed
 
 
 @njit
 def dual_bound(menu, capacity, prices):
-    """g(p): no placement costs less than this."""
+    """g(p) of the menu; no placement costs less than this, if nothing that matters is left off the menu."""
     priced = price_vectors(menu.counts, prices)
     bound = 0.0
     for i in range(menu.must.shape[0]):
@@ -87,78 +87,165 @@ def dual_bound(menu, capacity, prices):
 
 
 @njit
-def ascend_prices(menu, capacity, start_prices, upper, iterations, width):
-    """Raise g by Polyak steps ``theta (upper - g) / |z|^2`` along z = demand - capacity; ``upper`` bounds the optimum.
+def least_reduced(menu, prices, least):
+    """Write the least ``J_i(c) + p . c`` of each job into ``least`` (S,)."""
+    priced = price_vectors(menu.counts, prices)
+    for i in range(least.shape[0]):
+        least[i] = np.inf
+        for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+            least[i] = min(least[i], menu.cost[entry] + priced[menu.vector[entry]])
 
-    After some steps without progress theta halves and the search returns to the best prices. Returns the best
-    prices (M,) and their g. Each job keeps a short list from its last full scan; since prices p' differ from
-    the scan's p, an entry off the list costs at least (best left off) - max_m(p - p')_m * (most GPUs), so the
-    list answers exactly until it no longer beats that, and only then is the whole menu read again.
+
+@njit
+def _smoothed(menu, counts, capacity, prices, mu, barrier, reduced, gradient, curvature):
+    """The smoothed dual at ``prices`` (M,) and g itself.
+
+    ``counts`` (V, M) float64 are the menu's, ``mu`` (S,) and ``barrier`` the smoothing, ``reduced`` scratch of the
+    longest menu's length; ``gradient`` (M,) and ``curvature`` (M, M), the negative Hessian, are written.
+    """
+    n_types = prices.shape[0]
+    priced = price_vectors(menu.counts, prices)
+    smooth, bound = 0.0, 0.0
+    curvature[:] = 0.0
+    mean, second = np.empty(n_types), np.empty((n_types, n_types))
+    for m in range(n_types):
+        smooth += barrier * np.log(prices[m])
+        bound -= prices[m] * capacity[m]
+        gradient[m] = barrier / prices[m] - capacity[m]
+        curvature[m, m] = barrier / prices[m] ** 2
+    for i in range(mu.shape[0]):
+        first, last = first_genuine(menu, i), menu.start[i + 1]
+        least = np.inf
+        for entry in range(first, last):
+            reduced[entry - first] = menu.cost[entry] + priced[menu.vector[entry]]
+            least = min(least, reduced[entry - first])
+        total = 0.0
+        mean[:] = 0.0
+        second[:] = 0.0
+        for entry in range(first, last):
+            exponent = (least - reduced[entry - first]) / mu[i]
+            if exponent > -NEGLIGIBLE:
+                weight = np.exp(exponent)
+                total += weight
+                row = menu.vector[entry]
+                for m in range(n_types):
+                    if counts[row, m] > 0.0:
+                        part = weight * counts[row, m]
+                        mean[m] += part
+                        for n in range(m + 1):
+                            second[m, n] += part * counts[row, n]
+        bound += least
+        smooth -= mu[i] * np.log(total)
+        for m in range(n_types):
+            mean[m] /= total
+            gradient[m] += mean[m]
+            for n in range(m + 1):
+                curvature[m, n] += (second[m, n] / total - mean[m] * mean[n]) / mu[i]
+    for m in range(n_types):
+        for n in range(m):
+            curvature[n, m] = curvature[m, n]
+    return smooth + bound, bound
+
+
+@njit
+def _solve_positive(matrix, right, solution):
+    """Solve ``matrix`` (M, M), symmetric positive, for ``right`` (M,) by Cholesky; a tiny pivot is raised."""
+    size = right.shape[0]
+    factor = np.zeros((size, size))
+    for m in range(size):
+        for n in range(m + 1):
+            total = matrix[m, n]
+            for k in range(n):
+                total -= factor[m, k] * factor[n, k]
+            if m == n:
+                factor[m, m] = np.sqrt(max(total, 1e-12 * matrix[m, m], 1e-300))
+            else:
+                factor[m, n] = total / factor[n, n]
+    for m in range(size):
+        solution[m] = right[m]
+        for k in range(m):
+            solution[m] -= factor[m, k] * solution[k]
+        solution[m] /= factor[m, m]
+    for m in range(size - 1, -1, -1):
+        for k in range(m + 1, size):
+            solution[m] -= factor[k, m] * solution[k]
+        solution[m] /= factor[m, m]
+
+
+@njit
+def ascend_prices(menu, capacity, start_prices, epsilon, last_epsilon, evaluations):
+    """Raise g by Newton steps on the smoothed dual while ``epsilon`` falls to ``last_epsilon``.
+
+    ``capacity`` (M,) may be fractional. Returns the prices (M,) of the highest g among all that were tried, that g,
+    and how often g was evaluated, at most ``evaluations`` times.
     """
     n_jobs, n_types = menu.must.shape[0], capacity.shape[0]
-    entries = np.zeros((n_jobs, width), np.int64)
-    reduced = np.zeros((n_jobs, width))
-    listed = np.zeros(n_jobs, np.int64)
-    left_off = np.full(n_jobs, -np.inf)  # so that the first step scans every menu
-    scanned_at = np.zeros((n_jobs, n_types))  # prices of each job's last full scan
-    most_gpus = np.zeros(n_jobs)
-    for i in range(n_jobs):  # graded order: the last entry is a largest one
-        most_gpus[i] = menu.counts[menu.vector[menu.start[i + 1] - 1]].sum()
-
+    counts = menu.counts.astype(np.float64)
+    least, mu = np.empty(n_jobs), np.empty(n_jobs)
     prices = start_prices.copy()
-    best_prices, best_excess, best_bound = prices.copy(), np.zeros(n_types), -np.inf
-    excess = np.zeros(n_types)
-    theta, stalls = 1.0, 0
-    for _ in range(iterations):
-        bound = 0.0
-        for m in range(n_types):
-            excess[m] = -capacity[m]
-            bound -= prices[m] * capacity[m]
-        priced = np.zeros(0)
+    least_reduced(menu, prices, least)
+    dearest = 0.0
+    for entry in range(menu.cost.shape[0]):
+        if menu.vector[entry] > 0:
+            dearest = max(dearest, abs(menu.cost[entry]))
+    unit = max(np.abs(least).mean(), 1e-6 * dearest, 1e-100)  # least costs may all be 0
+    # a price of zero has no barrier, and from one far too low the quadratic model sees no gain
+    prices = np.maximum(prices, 1e-3 * unit * n_jobs / max(capacity.sum(), 1.0))
+    longest = 0
+    for i in range(n_jobs):
+        longest = max(longest, menu.start[i + 1] - menu.start[i])
+    reduced = np.empty(longest)
+    trial, direction = np.empty(n_types), np.empty(n_types)
+    gradient, curvature = np.empty(n_types), np.empty((n_types, n_types))
+    new_gradient, new_curvature = np.empty(n_types), np.empty((n_types, n_types))
+    best_prices, best = prices.copy(), -np.inf
+    used = 0
+    while used < evaluations:
+        least_reduced(menu, prices, least)
         for i in range(n_jobs):
-            fall = 0.0
-            for m in range(n_types):
-                fall = max(fall, scanned_at[i, m] - prices[m])
-            fall *= most_gpus[i]
-            least, chosen = np.inf, 0
-            for q in range(listed[i]):
-                if reduced[i, q] - fall >= least:
-                    break
-                value = menu.cost[entries[i, q]]
-                for m in range(n_types):
-                    value += prices[m] * menu.counts[menu.vector[entries[i, q]], m]
-                if value < least:
-                    least, chosen = value, entries[i, q]
-            if least > left_off[i] - fall or listed[i] == 0:
-                if priced.shape[0] == 0:
-                    priced = price_vectors(menu.counts, prices)
-                listed[i], left_off[i] = shorten(menu, i, priced, entries[i], reduced[i])
-                scanned_at[i] = prices
-                least, chosen = reduced[i, 0], entries[i, 0]
-            bound += least
-            for m in range(n_types):
-                excess[m] += menu.counts[menu.vector[chosen], m]
-
-        if bound > best_bound + 1e-12 * abs(best_bound) or best_bound == -np.inf:
-            best_bound = bound
+            mu[i] = epsilon * max(abs(least[i]), 1e-3 * unit)
+        barrier = BARRIER * epsilon * unit * n_jobs
+        tolerance = SLACK * epsilon * unit * n_jobs
+        value, bound = _smoothed(menu, counts, capacity, prices, mu, barrier, reduced, gradient, curvature)
+        used += 1
+        if bound > best:
+            best = bound
             best_prices[:] = prices
-            best_excess[:] = excess
-            stalls = 0
-        else:
-            stalls += 1
-            if stalls == 8:
-                theta *= 0.5
-                stalls = 0
-                bound = best_bound
-                prices[:] = best_prices
-                excess[:] = best_excess
-        norm = 0.0
-        for m in range(n_types):
-            if prices[m] > 0.0 or excess[m] > 0.0:
-                norm += excess[m] * excess[m]
-        if norm == 0.0 or theta * (upper - best_bound) <= 1e-6 * abs(upper):
-            break  # every priced type is sold out exactly, or what a step may still gain is negligible
-        step = theta * (upper - bound) / norm
-        for m in range(n_types):
-            prices[m] = max(0.0, prices[m] + step * excess[m])
-    return best_prices, best_bound
+        while used < evaluations:
+            _solve_positive(curvature, gradient, direction)
+            slope, step = 0.0, 1.0
+            for m in range(n_types):
+                slope += direction[m] * gradient[m]
+                if direction[m] < 0.0:
+                    step = min(step, -0.9 * prices[m] / direction[m])
+            if slope <= tolerance:
+                break
+            improved = False
+            while used < evaluations and step > 1e-6:
+                for m in range(n_types):
+                    trial[m] = prices[m] + step * direction[m]
+                new_value, bound = _smoothed(
+                    menu, counts, capacity, trial, mu, barrier, reduced, new_gradient, new_curvature
+                )
+                used += 1
+                if bound > best:
+                    best = bound
+                    best_prices[:] = trial
+                if new_value >= value + 1e-3 * step * slope:
+                    improved = True
+                    break
+                # too far: back to where the slope along the line, taken as linear, is zero
+                new_slope = 0.0
+                for m in range(n_types):
+                    new_slope += direction[m] * new_gradient[m]
+                step *= min(0.7, max(0.1, slope / (slope - new_slope))) if new_slope < slope else 0.1
+            if not improved:
+                break
+            value = new_value
+            prices[:] = trial
+            gradient[:] = new_gradient
+            curvature[:] = new_curvature
+        if epsilon <= last_epsilon:
+            break
+        epsilon = max(last_epsilon, FALL * epsilon)
+    return best_prices, best, used

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,6 +58,20 @@ class JobModel:
     bandwidth: np.ndarray
     local_bandwidth: np.ndarray
     node_gpus: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Jobs alike in all but their iterations are of one kind, in ascending order of their parameters.
+
+    ``example`` (C,) a job of each kind, ``first`` and ``last`` (C,) rows of the count vectors of its sizes, last
+    excluded, ``allreduce`` (V,) seconds per gradient byte.
+    """
+
+    example: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    allreduce: np.ndarray
 
 
 class PlacementProblem:
@@ -128,27 +143,45 @@ class PlacementProblem:
         )
         self.scale = self.model.iterations
         self.empty_cost = np.full(n_jobs, np.inf)
-        self._tabulate()
+        self._sort_kinds()
 
-    def _tabulate(self) -> None:
-        """Fill ``kind`` (S,), ``vectors`` and ``costs`` from the model."""
+    def _sort_kinds(self) -> None:
+        """Fill ``kind`` (S,), ``vectors`` and ``kinds`` from the model."""
         model = self.model
         assert model is not None
-        columns = (model.speed, model.batch, model.grad_bytes, model.min_gpus, model.max_gpus, model.measured)
-        features = np.column_stack([column.reshape(self.n_jobs, -1) for column in (*columns, model.measured_rate)])
-        _, example, kind = np.unique(features, axis=0, return_index=True, return_inverse=True)
-        self.kind = kind.reshape(-1)
+        columns = [model.speed, model.batch, model.grad_bytes, model.min_gpus, model.max_gpus]
+        if model.measured.any():
+            columns += [model.measured, model.measured_rate]
+        features = np.concatenate([column.reshape(self.n_jobs, -1) for column in columns], axis=1)
+        order = np.lexsort(features.T[::-1])
+        ordered = features[order]
+        new = np.ones(self.n_jobs, bool)
+        new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        self.kind = np.empty(self.n_jobs, np.int64)
+        self.kind[order] = np.cumsum(new) - 1
+        example = order[new]
         low, high = model.min_gpus[example], model.max_gpus[example]
-        spans = np.unique(np.column_stack([low, high]), axis=0)
+        spans = set(zip(low.tolist(), high.tolist(), strict=True))
         sizes = np.concatenate([np.arange(fewest, most + 1) for fewest, most in spans])
-        self.vectors = count_vectors(np.minimum(self.capacity, max(int(high.max()), 1)), sizes)
-        size = self.vectors.size
-        first = np.maximum(np.searchsorted(size, low), 1)  # row 0 is the empty vector
-        allreduce = allreduce_s_per_byte(self.vectors.counts, model.local_bandwidth, model.bandwidth, model.node_gpus)
-        self.costs = CostTable(
+        vectors = count_vectors(np.minimum(self.capacity, max(int(high.max()), 1)), sizes)
+        self.vectors = vectors
+        self.kinds = Kinds(
+            example,
+            np.maximum(np.searchsorted(vectors.size, low), 1),  # row 0 is the empty vector
+            np.searchsorted(vectors.size, high, side="right"),
+            allreduce_s_per_byte(vectors.counts, model.local_bandwidth, model.bandwidth, model.node_gpus),
+        )
+
+    @cached_property
+    def costs(self) -> CostTable:
+        """All categories of all kinds of jobs; tabulated at the first use, since the market needs only few of them."""
+        model, kinds, vectors = self.model, self.kinds, self.vectors
+        assert model is not None
+        assert kinds is not None
+        example = kinds.example
+        return CostTable(
             *category_seconds(
-                self.vectors.counts, size, self.vectors.below, allreduce,
-                first, np.searchsorted(size, high, side="right"),
+                vectors.counts, vectors.size, vectors.below, kinds.allreduce, kinds.first, kinds.last,
                 model.speed[example], model.batch[example], model.grad_bytes[example],
                 model.measured_rate[example], model.measured[example],
             )
@@ -170,7 +203,7 @@ class PlacementProblem:
         if len(counts) == 0 or len(counts) != len(cost):
             raise InputError("jobs", f"{len(counts)} count and {len(cost)} cost lists", "give one of each per job")
         offers = [_offers(i, counts[i], cost[i], problem.capacity) for i in range(len(counts))]
-        problem.model = None
+        problem.model = problem.kinds = None
         problem.kind = np.arange(len(offers))
         problem.scale = np.ones(len(offers))
         problem.empty_cost = np.array([float(prices[~rows.any(axis=1)].min(initial=np.inf)) for rows, prices in offers])
@@ -180,7 +213,7 @@ class PlacementProblem:
         rows = np.unique(np.concatenate([nothing, *(each for each, _ in offers)]), axis=0)
         rows = rows[np.argsort(rows @ weights)]
         key = rows @ weights
-        problem.vectors = CountVectors(rows, key, weights, limit, np.full(rows.shape, -1, np.int32))
+        problem.vectors = CountVectors.of(rows, key, weights, limit, np.full(rows.shape, -1, np.int32))
         start, vector, price, undominated = [0], [], [], []
         for each, prices in offers:
             used = each.any(axis=1)
@@ -203,7 +236,7 @@ class PlacementProblem:
     scale: np.ndarray  # (S,) factor of that row set's costs: iterations, or 1 for explicit costs
     empty_cost: np.ndarray  # (S,) cost of an explicit all-zero category, inf without one
     vectors: CountVectors
-    costs: CostTable
+    kinds: Kinds | None  # None for explicit costs
 
     @property
     def n_jobs(self) -> int:

@@ -58,3 +58,27 @@ def smallest_sizes(menu):
     for i in range(sizes.shape[0]):
         sizes[i] = menu.counts[menu.vector[first_genuine(menu, i)]].sum()
     return sizes
+
+
+@njit
+def resume(menu, capacity, prices, rows):
+    """Entries (S,): each job the category of count vector ``rows`` (S,) where it is on the menu and still fits.
+
+    All others, -1 or without room, then take the fitting entry of least ``cost + p . c``, in the order of the jobs.
+    """
+    priced = price_vectors(menu.counts, prices)
+    choice = menu.start[:-1].copy()
+    free = capacity.copy()
+    for again in (False, True):
+        for i in range(choice.shape[0]):
+            if again and choice[i] > menu.start[i]:
+                continue
+            least, chosen = np.inf, menu.start[i]
+            for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+                row = menu.vector[entry]
+                value = menu.cost[entry] + priced[row]
+                if value < least and (again or row == rows[i]) and (menu.counts[row] <= free).all():
+                    least, chosen = value, entry
+            choice[i] = chosen
+            free -= menu.counts[menu.vector[chosen]]
+    return choice

@@ -14,12 +14,15 @@ from hetenv.errors import InputError
 from hetenv.matching.menu import Menu
 
 
-def select_entries(menu: Menu, capacity: np.ndarray, entries: np.ndarray) -> tuple[np.ndarray, float]:
+def select_entries(
+    menu: Menu, capacity: np.ndarray, entries: np.ndarray, most_nodes: int | None = None
+) -> tuple[np.ndarray | None, float]:
     """Optimal entries (S,) among the given ``entries`` (N,) and a lower bound on their cost.
 
         min sum cost_ic x_ic   s.t.  sum_c x_ic = 1,  sum_ic c_m x_ic <= capacity_m,  x binary
 
-    Costs are divided by their mean; the relative gap is 1e-6.
+    Costs are divided by their mean; the relative gap is 1e-6. With ``most_nodes`` the search tree may be cut short: the
+    entries are the best found, None if there are none, and the bound still holds.
 
     Raises:
         InputError: no selection fits the capacity.
@@ -40,11 +43,15 @@ def select_entries(menu: Menu, capacity: np.ndarray, entries: np.ndarray) -> tup
             integrality=np.ones(len(entries), np.int64),
             bounds=Bounds(0, 1),
             constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(gpus, -np.inf, capacity)],
-            options={"mip_rel_gap": 1e-6},
+            options={"mip_rel_gap": 1e-6} if most_nodes is None else {"mip_rel_gap": 1e-6, "node_limit": most_nodes},
         )
     if result.status == 2:
         raise InputError("jobs to place", "no placement fits the GPUs of each type", "pass waiting values")
-    if result.status != 0:
+    if most_nodes is not None and result.status == 1:
+        bound = -np.inf if result.mip_dual_bound is None else float(result.mip_dual_bound) * unit
+        if result.x is None:
+            return None, bound
+    elif result.status != 0:
         raise RuntimeError(f"HiGHS stopped without an optimum: {result.message}")
     chosen = entries[result.x > 0.5]
     return chosen[np.argsort(job[result.x > 0.5])], float(result.mip_dual_bound) * unit
@@ -78,6 +85,8 @@ def place_stranded(menu: Menu, capacity: np.ndarray, choice: np.ndarray) -> np.n
     Raises:
         InputError: no placement of all those jobs exists.
     """
-    if len(menu.unplaced(choice)) == 0:
-        return choice
-    return select_entries(menu, capacity, genuine_entries(menu))[0]
+    if len(menu.unplaced(choice)) > 0:
+        selected, _ = select_entries(menu, capacity, genuine_entries(menu))
+        assert selected is not None
+        return selected
+    return choice

@@ -148,7 +148,9 @@ def test_e7_the_linear_program_lies_below_and_its_prices_do_not_clear():
     assert linear_program_value(problem) == pytest.approx(30.5)
     menu = build_menu(problem, problem.costs.undominated)
     assert dual_bound(menu, problem.capacity, np.array([10.0, 7.5])) == pytest.approx(30.5)
-    assert ascend_prices(menu, problem.capacity, np.zeros(2), 31.5714, 300, 16)[1] == pytest.approx(30.5, rel=1e-3)
+    assert ascend_prices(menu, problem.capacity.astype(float), np.zeros(2), 0.3, 1e-4, 300)[1] == pytest.approx(
+        30.5, rel=1e-3
+    )
     assert not market_clears(problem, [10.0, 7.5])
 
 

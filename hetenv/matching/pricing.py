@@ -1,0 +1,382 @@
+"""Categories by price: each job's few best ones at given prices, found without writing all of them out.
+
+A scan runs through the count vectors of a job size by size, in the order of a lower bound on the reduced cost
+J_i(c) + p . c of each size, keeps the Q least, and passes over the sizes that cannot hold any of them. So the least
+reduced cost is exact over all categories, and with it the dual bound g(p), while memory holds Q categories a job. What
+is left off matters little: a placement that uses category c of job i costs at least g(p) plus the reduced cost of
+(i, c) above the job's least.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hetenv.compiled import njit
+from hetenv.matching.menu import Menu, price_stand_ins, serve_menu
+from hetenv.matching.offers import JobTerms, Offers, build_offers
+from hetenv.matching.prices import least_reduced, price_vectors
+from hetenv.matching.problem import PlacementProblem
+
+CANNOT_RUN = -1e200  # samples/s: one such GPU spoils a category
+ROUNDING = 1e-12  # relative, far above that of a few additions
+
+
+class Scan(NamedTuple):
+    """What was found at some prices.
+
+    ``menu`` of the kept categories, ``least`` (J,) least reduced cost of each job, over all its categories,
+    ``smallest`` (J,) GPUs of a smallest one, 0 for a job without any.
+    """
+
+    menu: Menu
+    least: np.ndarray
+    smallest: np.ndarray
+
+    def bound(self, prices: np.ndarray, capacity: np.ndarray) -> float:
+        """The dual bound g at the ``prices`` (M,) of the scan of all jobs: no placement costs less."""
+        return float(self.least.sum() - prices @ capacity)
+
+
+class PricedMenus:
+    """Menus of a problem's jobs at any prices.
+
+    Args:
+        problem: with speeds, or with explicit costs, which are written out already and stay on the menu.
+        terms: of the jobs in canonical order, ``order`` (S,).
+        offset: (M,) seconds per GPU added to the cost of every category. Then dominated ones (another one with fewer
+            or equal GPUs of each type costs as little) are left out, since they might become the cheapest.
+        wanted: (S,) row of a count vector to keep on the menu, -1 for none.
+    """
+
+    def __init__(
+        self, problem: PlacementProblem, terms: JobTerms, order: np.ndarray, offset: np.ndarray, wanted: np.ndarray
+    ) -> None:
+        self._offset, self._wanted = offset, wanted
+        self._jobs = np.arange(problem.n_jobs)
+        self._explicit: Menu | None = None
+        self._offers: Offers | None = None
+        if problem.model is None:
+            self._explicit = bend(serve_menu(problem, problem.costs.undominated, terms, order), offset)
+        else:
+            self._offers = build_offers(problem, terms)
+
+    @property
+    def _priced(self) -> Offers:
+        assert self._offers is not None
+        return self._offers
+
+    def at(self, prices: np.ndarray, width: int, jobs: np.ndarray | None = None) -> Scan:
+        """The ``width`` categories of least ``J_i(c) + p . c`` of the ``jobs`` (J,), and what keeps them placeable.
+
+        The latter are the smallest size on each type alone, the category a job holds, and the wanted one. Ties at the
+        last place go to the first found. All jobs by default.
+        """
+        if self._explicit is not None:
+            least = np.empty(len(self._jobs))
+            least_reduced(self._explicit, prices, least)
+            return Scan(self._explicit, least, np.ones(len(self._jobs), np.int64))
+        offers, jobs = self._priced, self._jobs if jobs is None else jobs
+        start, vector, cost, least, smallest = _scan(
+            offers, jobs, prices + self._offset, width, self._wanted, bool(self._offset.any())
+        )
+        return Scan(self._menu(start, vector, cost, offers.must[jobs]), least, smallest)
+
+    def sample(self, most: int) -> np.ndarray:
+        """At most ``most`` jobs, ascending, that spread evenly from the shortest to the longest; all explicit ones."""
+        if self._explicit is not None or len(self._jobs) <= most:
+            return self._jobs
+        offers = self._priced
+        by_work = np.argsort(offers.scale * offers.batch[offers.kind], kind="stable")
+        return np.sort(by_work[((np.arange(most) + 0.5) * len(self._jobs) / most).astype(np.int64)])
+
+    def affordable(self, prices: np.ndarray, least: np.ndarray, slack: float) -> Menu:
+        """All categories whose reduced cost at ``prices`` (M,) is at most the job's ``least`` (S,) plus ``slack``."""
+        bar = least + slack
+        if self._explicit is not None:
+            return _cut(self._explicit, prices, bar)
+        start, vector, cost = _scan_below(self._priced, prices + self._offset, bar)
+        return self._menu(start, vector, cost, self._priced.must)
+
+    def _menu(self, start: np.ndarray, vector: np.ndarray, cost: np.ndarray, must: np.ndarray) -> Menu:
+        offers = self._priced
+        menu = Menu(start, vector, cost, must, offers.counts, offers.key, offers.type_key, offers.limit)
+        return bend(menu, self._offset)
+
+
+def bend(menu: Menu, offset: np.ndarray) -> Menu:
+    """``menu`` with ``offset`` (M,) seconds per GPU added to every category, and its stand-ins priced."""
+    cost = menu.cost + menu.counts[menu.vector] @ offset if offset.any() else menu.cost
+    price_stand_ins(menu.start, cost, menu.must)
+    return menu._replace(cost=cost)
+
+
+def _cut(menu: Menu, prices: np.ndarray, bar: np.ndarray) -> Menu:
+    """``menu`` without the entries of reduced cost above the job's ``bar`` (S,); the empty ones stay."""
+    job = np.repeat(np.arange(menu.n_jobs), np.diff(menu.start))
+    kept = menu.cost + price_vectors(menu.counts, prices)[menu.vector] <= bar[job]
+    kept[menu.start[:-1]] = True
+    start = np.concatenate([[0], np.cumsum(np.bincount(job[kept], minlength=menu.n_jobs))])
+    return menu._replace(start=start, vector=menu.vector[kept], cost=menu.cost[kept])
+
+
+@njit
+def _seconds_on(offers, k, v):
+    """Seconds of one iteration of kind ``k`` on count vector ``v``; inf: cannot run."""
+    if offers.measured[k]:
+        n = offers.size[v]
+        for m in range(offers.counts.shape[1]):
+            if offers.counts[v, m] == n and n < offers.rate.shape[2] and offers.rate[k, m, n] > 0.0:
+                return 1.0 / offers.rate[k, m, n]
+        return np.inf
+    total_speed = 0.0
+    for m in range(offers.counts.shape[1]):
+        if offers.counts[v, m] > 0:
+            total_speed += offers.counts[v, m] * (offers.speed[k, m] if offers.speed[k, m] > 0.0 else CANNOT_RUN)
+    return offers.batch[k] / total_speed + offers.grad_bytes[k] * offers.allreduce[v] if total_speed > 0.0 else np.inf
+
+
+@njit
+def _block_seconds(offers, k, n, seconds):
+    """Write the seconds of kind ``k``, not measured, on all vectors of ``n`` GPUs into its part of ``seconds`` (V,)."""
+    first, last = offers.block[n], offers.block[n + 1]
+    out, allreduce = seconds[first:last], offers.allreduce[first:last]  # loops from 0 are turned into vector code
+    out[:] = 0.0
+    for m in range(offers.speed.shape[1]):
+        speed = offers.speed[k, m] if offers.speed[k, m] > 0.0 else CANNOT_RUN
+        column = offers.columns[m, first:last]
+        for v in range(out.shape[0]):
+            out[v] += speed * column[v]
+    batch, grad_bytes = offers.batch[k], offers.grad_bytes[k]
+    for v in range(out.shape[0]):
+        out[v] = batch / out[v] + grad_bytes * allreduce[v] if out[v] > 0.0 else np.inf
+
+
+@njit
+def _dominate(offers, k, seconds, cheapest):
+    """Set dominated categories of kind ``k`` in ``seconds`` (V,) to inf: one with fewer or equal GPUs costs as little.
+
+    ``cheapest`` (V,) is scratch: the least seconds of a vector and all below it, a prefix minimum.
+    """
+    first = offers.block[offers.low[k]]
+    for v in range(first, offers.block[offers.high[k] + 1]):
+        below = np.inf
+        for m in range(offers.counts.shape[1]):
+            if offers.below[v, m] >= first:
+                below = min(below, cheapest[offers.below[v, m]])
+        cheapest[v] = min(seconds[v], below)
+        if seconds[v] >= below:
+            seconds[v] = np.inf
+
+
+@njit
+def _bound_sizes(offers, i, prices, bounds):
+    """Write into ``bounds`` (G + 1,) what no category of job ``i`` costs less than, ``J_i(c) + p . c``, of each size.
+
+    The mean speed x and mean price y of n GPUs lie in the convex hull of the points (speed_m, p_m) of the types.
+    ``J = W / (n x) + communication`` with W = scale * batch is convex and falls with x, so ``J + n y`` is least on the
+    lower hull, which consists of segments between two types. Along a line of slope s > 0 and intercept h it is least
+    at ``x = sqrt(W / s) / n``, where it is ``2 sqrt(W s) + n h + communication``, or if that lies outside the segment
+    at an end. The least over all pairs of types, hull or not, is the minimum over the hull: no category has less.
+    """
+    k = offers.kind[i]
+    low, high = offers.low[k], offers.high[k]
+    if offers.measured[k]:
+        bounds[low : high + 1] = -np.inf
+        return
+    bounds[low : high + 1] = np.inf
+    work = offers.scale[i] * offers.batch[k]
+    for a in range(prices.shape[0]):
+        x_a = offers.speed[k, a]
+        if x_a <= 0.0 or offers.limit[a] == 0:
+            continue
+        for n in range(low, high + 1):
+            bounds[n] = min(bounds[n], work / (n * x_a) + n * prices[a])
+        for b in range(a):
+            x_b = offers.speed[k, b]
+            rise, run = prices[a] - prices[b], x_a - x_b
+            if x_b > 0.0 and offers.limit[b] > 0 and rise * run > 0.0:
+                slope = rise / run
+                root = np.sqrt(work / slope)
+                inside, intercept = 2.0 * slope * root, prices[b] - slope * x_b
+                for n in range(low, high + 1):
+                    if n * min(x_a, x_b) < root < n * max(x_a, x_b):
+                        bounds[n] = min(bounds[n], inside + n * intercept)
+    for n in range(low, high + 1):
+        bounds[n] += offers.scale[i] * offers.grad_bytes[k] * offers.least_allreduce[n] + offers.penalty[i]
+        bounds[n] -= ROUNDING * abs(bounds[n])
+
+
+@njit
+def _insert(values, rows, listed, value, row):
+    """Put ``value`` into the ascending ``values`` (Q,) of ``listed`` ones, ``row`` alongside; returns their number."""
+    q = min(listed, values.shape[0] - 1)
+    while q > 0 and values[q - 1] > value:
+        values[q], rows[q] = values[q - 1], rows[q - 1]
+        q -= 1
+    values[q], rows[q] = value, row
+    return min(listed + 1, values.shape[0])
+
+
+@njit
+def _fewest(offers, k):
+    """GPUs of a smallest category of kind ``k``, 0 without any."""
+    usable = 0
+    for m in range(offers.speed.shape[1]):
+        if offers.speed[k, m] > 0.0:
+            usable += offers.limit[m]
+    for n in range(offers.low[k], offers.high[k] + 1):
+        if not offers.measured[k]:
+            return n if n <= usable else 0
+        for m in range(offers.speed.shape[1]):
+            if offers.single[m, n] >= 0 and _seconds_on(offers, k, offers.single[m, n]) < np.inf:
+                return n
+    return 0
+
+
+@njit
+def _scan(offers, jobs, prices, width, wanted, bent):
+    """Menu arrays ``start`` (J + 1,), ``vector``, ``cost`` (O,), then ``least``, ``smallest`` (J,); see ``Scan``.
+
+    Sizes whose lower bound is above the ``width``-th least reduced cost found so far are passed over. ``bent``: leave
+    out dominated categories.
+    """
+    n_jobs, n_vectors, n_types = jobs.shape[0], offers.counts.shape[0], offers.counts.shape[1]
+    most = 0
+    for i in jobs:
+        k = offers.kind[i]
+        most += 1 + min(width + n_types + 2, max(0, offers.block[offers.high[k] + 1] - offers.block[offers.low[k]]))
+    start = np.zeros(n_jobs + 1, np.int64)
+    vector, cost = np.empty(most, np.int32), np.empty(most)
+    least, smallest = np.empty(n_jobs), np.zeros(n_jobs, np.int64)
+    priced = price_vectors(offers.counts, prices)
+    seconds, reduced = np.empty(n_vectors), np.empty(n_vectors)
+    values, rows = np.empty(width), np.empty(width + n_types + 2, np.int64)
+    bounds = np.empty(offers.block.shape[0])
+    ascending, sizes = np.empty(offers.block.shape[0]), np.empty(offers.block.shape[0], np.int64)
+    written = np.zeros(offers.block.shape[0], np.bool_)  # sizes whose seconds stand in ``seconds``, of this kind
+    extra = np.empty(n_types + 2, np.int64)
+    end, kind = 0, -1
+    for j in range(n_jobs):
+        i = jobs[j]
+        k, scale, penalty, held = offers.kind[i], offers.scale[i], offers.penalty[i], offers.held[i]
+        allowed = offers.block[offers.low[k]] <= held < offers.block[offers.high[k] + 1]
+        if k != kind:
+            kind = k
+            written[:] = bent
+            if bent:
+                for n in range(offers.low[k], offers.high[k] + 1):
+                    if offers.measured[k]:
+                        for v in range(offers.block[n], offers.block[n + 1]):
+                            seconds[v] = _seconds_on(offers, k, v)
+                    else:
+                        _block_seconds(offers, k, n, seconds)
+                _dominate(offers, k, seconds, reduced)
+        smallest[j] = _fewest(offers, k)
+        listed = 0
+        if allowed:  # without the penalty, and even if dominated
+            value = scale * _seconds_on(offers, k, held) + priced[held]
+            if value < np.inf:
+                listed = _insert(values, rows, listed, value, held)
+        _bound_sizes(offers, i, prices, bounds)
+        n_sizes = 0
+        for n in range(offers.low[k], offers.high[k] + 1):
+            if offers.block[n + 1] > offers.block[n] and bounds[n] < np.inf:
+                n_sizes = _insert(ascending, sizes, n_sizes, bounds[n], n)
+        for n in sizes[:n_sizes]:
+            if listed == width and bounds[n] >= values[width - 1]:
+                break
+            bar = values[width - 1] if listed == width else np.inf
+            if offers.measured[k]:
+                for m in range(n_types):
+                    v = offers.single[m, n]
+                    if v < 0 or v == held:
+                        continue
+                    value = scale * (seconds[v] if bent else _seconds_on(offers, k, v)) + penalty + priced[v]
+                    if value < bar:
+                        listed = _insert(values, rows, listed, value, v)
+                        bar = values[width - 1] if listed == width else np.inf
+                continue
+            if not written[n]:
+                _block_seconds(offers, k, n, seconds)
+                written[n] = True
+            first = offers.block[n]
+            in_seconds, in_priced = seconds[first : offers.block[n + 1]], priced[first : offers.block[n + 1]]
+            for v in range(in_seconds.shape[0]):
+                reduced[v] = scale * in_seconds[v] + penalty + in_priced[v]
+            for v in range(in_seconds.shape[0]):
+                if reduced[v] < bar and first + v != held:
+                    listed = _insert(values, rows, listed, reduced[v], first + v)
+                    bar = values[width - 1] if listed == width else np.inf
+        least[j] = values[0] if listed > 0 else np.inf
+        if not offers.must[i]:
+            least[j] = min(least[j], offers.empty_cost[i])
+        extra[0], extra[1] = held, wanted[i]
+        extra[2:] = offers.single[:, smallest[j]]  # all -1 if it is 0
+        for v in extra:
+            if offers.block[offers.low[k]] <= v < offers.block[offers.high[k] + 1]:
+                known = _seconds_on(offers, k, v) == np.inf
+                for q in range(listed):
+                    known |= rows[q] == v
+                if not known:
+                    rows[listed] = v
+                    listed += 1
+        end = _write(offers, i, rows[:listed], end, vector, cost)
+        start[j + 1] = end
+    return start, vector[:end].copy(), cost[:end].copy(), least, smallest
+
+
+@njit
+def _write(offers, i, rows, end, vector, cost):
+    """Append the empty category of job ``i`` and those of ``rows`` (Q,), ascending, at ``end``; returns the new end."""
+    vector[end] = 0
+    cost[end] = offers.empty_cost[i]
+    end += 1
+    for q in range(1, rows.shape[0]):  # insertion sort: the library's is slower on so few
+        v = rows[q]
+        while q > 0 and rows[q - 1] > v:
+            rows[q] = rows[q - 1]
+            q -= 1
+        rows[q] = v
+    for v in rows:
+        vector[end] = v
+        cost[end] = offers.scale[i] * _seconds_on(offers, offers.kind[i], v)
+        cost[end] += 0.0 if v == offers.held[i] else offers.penalty[i]
+        end += 1
+    return end
+
+
+@njit
+def _scan_below(offers, prices, bar):
+    """Menu arrays of all categories with a reduced cost of at most ``bar`` (S,): counted, then written."""
+    n_jobs, n_vectors = offers.kind.shape[0], offers.counts.shape[0]
+    start = np.zeros(n_jobs + 1, np.int64)
+    vector, cost = np.empty(0, np.int32), np.empty(0)
+    priced = price_vectors(offers.counts, prices)
+    seconds, rows, bounds = np.empty(n_vectors), np.empty(n_vectors, np.int64), np.empty(offers.block.shape[0])
+    for write in (False, True):
+        end = 0
+        for i in range(n_jobs):
+            k, held = offers.kind[i], offers.held[i]
+            found = 0
+            _bound_sizes(offers, i, prices, bounds)
+            for n in range(offers.low[k], offers.high[k] + 1):
+                if bounds[n] > bar[i] and not (held >= 0 and offers.size[held] == n):
+                    continue
+                if not offers.measured[k]:
+                    _block_seconds(offers, k, n, seconds)
+                for v in range(offers.block[n], offers.block[n + 1]):
+                    spent = _seconds_on(offers, k, v) if offers.measured[k] else seconds[v]
+                    value = offers.scale[i] * spent + (0.0 if v == held else offers.penalty[i]) + priced[v]
+                    if value <= bar[i] and spent < np.inf:
+                        rows[found] = v
+                        found += 1
+            if write:
+                end = _write(offers, i, rows[:found], end, vector, cost)
+            else:
+                end += 1 + found
+            start[i + 1] = end
+        if not write:
+            vector, cost = np.empty(end, np.int32), np.empty(end)
+    return start, vector, cost
