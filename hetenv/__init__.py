@@ -1,7 +1,7 @@
 """hetenv: heterogeneous GPU clusters and their job queues as Gymnasium environments.
 
-Importing this package registers ``hetenv/Placement-v0``. The names below load on first use, so that an
-import costs little.
+Importing this package registers ``hetenv/Placement-v0`` and ``hetenv/Market-v0``. The names below load on
+first use, so that an import costs little.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ A scenario is one YAML file; those that ship lie in ``configs/scenarios``. Examp
     cluster: small-lab                    # a file of configs/clusters, or types and groups written here
     workload: {kind: synthetic, n_jobs: 2, load: null, mean_gpu_s: 60, type_speed: {v100: 1}}
     simulator: {preemptive: false}        # options of hetenv.Simulator
-    window: {jobs: 4, candidates: 4}      # what hetenv/Placement-v0 shows
+    window: {jobs: 4, candidates: 4}      # what hetenv/Placement-v0 shows; Market-v0 takes none of it
     time_scale_s: 60                      # divides rewards; the unit of times in observations
 
 ``workload: {base: NAME, key: value}`` starts from a file of ``configs/workloads`` and changes some keys.

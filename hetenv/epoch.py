@@ -8,10 +8,11 @@ preemption, otherwise the malleable ones, which may be resized but never paused.
 
 What it costs. ``w (J(c) + restart)`` on a category c, where restart applies to a running job that changes, and
 ``w (kappa tau + J(best))`` without GPUs, plus the restart for a running job. J(best) is the job's remaining time alone
-on the cluster (on the categories it is offered, if those are fewer than it accepts), ``w = J(best) ** -exponent``,
-kappa the waiting factor, tau the time to the next release: that of the next running job due to finish, or, when
-none runs, the least J(best) of the jobs competing, which is the first release their plan could bring. With
-kappa = 1 and exponent 0 the objective is the paper's sum of J.
+on the cluster (on the categories it is offered, if those are fewer than it accepts), kappa the waiting factor, tau
+the time to the next release: that of the next running job due to finish, or, when none runs, the least J(best) of the
+jobs competing, which is the first release their plan could bring. ``w = J(best) ** -exponent * J_eq ** -fairness``,
+J_eq the remaining time on an equal share of the GPUs on offer (``exclusive_share_s``). With kappa = 1 and both
+exponents 0 the objective is the paper's sum of J.
 
 What is left out. J is estimated from the category: as few empty nodes as possible, batches split in
 proportion to speed even where the simulator splits them evenly.
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetenv.matching import OnlineTerms, Placement, PlacementProblem
+from hetenv.matching import OnlineTerms, Placement, PlacementProblem, exclusive_share_s
 from hetenv.scheduler import Plan, Snapshot
 from hetenv.simulator.draft import Draft
 
@@ -43,11 +44,14 @@ class OnlineObjective:
             of those to the ones of least J(best) and the rest to the oldest, so that none starves
             out of sight; the others go to the running jobs of most remaining time. Places that one side leaves
             empty go to the other.
+        fairness_exponent: above 0 favours jobs that an equal share of the GPUs would serve fast, so that
+            none takes many times as long as on that share.
     """
 
     waiting_factor: float = 1.0
     weight_exponent: float = 0.0
     max_jobs: int = 128
+    fairness_exponent: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +71,7 @@ def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> 
     fragments. When nothing would run at all, or a placement does not survive packing (a measured rate of 0 once
     spread over nodes), waiting jobs take their fastest free allocation by arrival instead.
     """
-    draft = snapshot.draft()
-    movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
-    if not draft.free.any() and not movable.any():
-        return draft.plan()
-    most = _most_gpus(snapshot, draft.free + snapshot.counts[movable].sum(axis=0))
-    too_varied = snapshot.waiting & (most < snapshot.size_limits[0])
-    draft.fill(snapshot.jobs[too_varied], skip=True)
-    movable &= snapshot.counts.sum(axis=1) <= most
+    draft, movable, most = _open_epoch(snapshot)
     sound = True
     if (epoch := pose_epoch(snapshot, objective, draft.free, movable, most)) is not None:
         sound = _carry_out(draft, snapshot, epoch.rows, solve(epoch.problem, epoch.terms).counts)
@@ -82,6 +79,13 @@ def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> 
         draft = snapshot.draft()
         draft.fill(snapshot.queue(), skip=True)
     return draft.plan()
+
+
+def anyone_competes(snapshot: Snapshot) -> bool:
+    """Whether ``plan_epoch`` has something to solve; otherwise its plan is the same under every objective."""
+    draft, movable, most = _open_epoch(snapshot)
+    capacity = draft.free + snapshot.counts[movable].sum(axis=0)
+    return bool(capacity.any() and (movable | _may_start(snapshot, capacity, most)).any())
 
 
 def pose_epoch(
@@ -98,7 +102,7 @@ def pose_epoch(
     if not capacity.any():
         return None
     remaining_s = np.maximum(snapshot.exclusive_remaining_s, 1e-9 * snapshot.exclusive_s)  # rounding may leave 0
-    waiting = snapshot.waiting & (most >= snapshot.size_limits[0]) & _fits(snapshot, capacity)
+    waiting = _may_start(snapshot, capacity, most)
     rows, displaced = _competitors(remaining_s, waiting, movable, objective.max_jobs)
     if len(rows) == 0:
         return None
@@ -124,6 +128,9 @@ def pose_epoch(
         best_s[at] = _best_on_offer_s(problem, at, best_s[at])
     running, restart_s = ~snapshot.waiting[rows], snapshot.restart_s[rows]
     weights = best_s**-objective.weight_exponent
+    if objective.fairness_exponent:
+        share_s = exclusive_share_s(problem)  # inf for a job that the GPUs on offer cannot run
+        weights = weights * np.where(np.isfinite(share_s), share_s, best_s) ** -objective.fairness_exponent
     release_s = snapshot.next_release_s if np.isfinite(snapshot.next_release_s) else float(best_s.min())
     idle_s = objective.waiting_factor * release_s + best_s + np.where(running, restart_s, 0.0)
     terms = OnlineTerms(
@@ -133,6 +140,18 @@ def pose_epoch(
         restart_penalty=weights * restart_s,
     )
     return EpochProblem(rows, problem, terms)
+
+
+def _open_epoch(snapshot: Snapshot) -> tuple[Draft, np.ndarray, np.ndarray]:
+    """The draft with the jobs too varied to compete in place, (A,) bool who may move, (A,) most GPUs to ask for."""
+    draft = snapshot.draft()
+    movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
+    if not draft.free.any() and not movable.any():
+        return draft, movable, snapshot.size_limits[1]
+    most = _most_gpus(snapshot, draft.free + snapshot.counts[movable].sum(axis=0))
+    too_varied = snapshot.waiting & (most < snapshot.size_limits[0])
+    draft.fill(snapshot.jobs[too_varied], skip=True)
+    return draft, movable & (snapshot.counts.sum(axis=1) <= most), most
 
 
 def _best_on_offer_s(problem: PlacementProblem, job: int, otherwise: float) -> float:
@@ -168,6 +187,11 @@ def _most_gpus(snapshot: Snapshot, capacity: np.ndarray) -> np.ndarray:
     first = np.minimum(least, largest + 1)
     bounded = np.searchsorted(up_to, up_to[first] + MOST_CATEGORIES, side="right") - 2
     return np.minimum(most, np.where(least > largest, most, bounded))
+
+
+def _may_start(snapshot: Snapshot, capacity: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """(A,) bool, waiting jobs that compete for ``capacity`` (M,) GPUs."""
+    return snapshot.waiting & (most >= snapshot.size_limits[0]) & _fits(snapshot, capacity)
 
 
 def _fits(snapshot: Snapshot, capacity: np.ndarray) -> np.ndarray:

@@ -2,8 +2,14 @@
 
 import gymnasium
 
+_ENTRY_POINTS = {
+    "hetenv/Placement-v0": "hetenv.envs.placement:PlacementEnv",
+    "hetenv/Market-v0": "hetenv.envs.market:MarketEnv",
+}
+
 
 def register_environments() -> None:
     """Make ``gym.make("hetenv/...")`` work; harmless when called again."""
-    if "hetenv/Placement-v0" not in gymnasium.registry:
-        gymnasium.register("hetenv/Placement-v0", entry_point="hetenv.envs.placement:PlacementEnv")
+    for name, entry_point in _ENTRY_POINTS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point=entry_point)

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from hetenv.config import Scenario, load_scenario
+from hetenv.config import Scenario
 from hetenv.envs import rendering
+from hetenv.envs.episode import ScenarioEnv, unit_box
 from hetenv.envs.session import PlacementSession
 from hetenv.envs.view import CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, TYPE_FEATURES
-from hetenv.errors import InputError
-from hetenv.workload import Workload
 
 
-class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
+class PlacementEnv(ScenarioEnv[np.int64]):
     """
     ## Description
 
@@ -84,8 +82,6 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
     - v0: first version.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
-
     def __init__(
         self,
         scenario: str | Path | Scenario = "online",
@@ -93,11 +89,8 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
         strict: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise InputError("render_mode", repr(render_mode), "use 'ansi', 'rgb_array' or None")
-        self.scenario = load_scenario(scenario, overrides)
-        self.strict, self.render_mode = strict, render_mode
-        self.simulator = self.scenario.make_simulator()
+        super().__init__(scenario, overrides, render_mode)
+        self.strict = strict
         n_jobs, n_candidates = self.scenario.window.jobs, self.scenario.window.candidates
         n_types = len(self.scenario.cluster.types)
         least_gain = np.zeros((n_jobs, n_candidates, len(CANDIDATE_FEATURES)), np.float32)
@@ -105,11 +98,11 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
         self.action_space = spaces.Discrete(n_jobs * n_candidates + 1)
         self.observation_space = spaces.Dict(
             {
-                "jobs": _unit_box(n_jobs, len(JOB_FEATURES)),
+                "jobs": unit_box(n_jobs, len(JOB_FEATURES)),
                 "candidates": spaces.Box(least_gain, np.ones_like(least_gain)),
-                "types": _unit_box(n_types, len(TYPE_FEATURES)),
-                "globals": _unit_box(len(GLOBAL_FEATURES)),
-                "action_mask": _unit_box(n_jobs * n_candidates + 1),
+                "types": unit_box(n_types, len(TYPE_FEATURES)),
+                "globals": unit_box(len(GLOBAL_FEATURES)),
+                "action_mask": unit_box(n_jobs * n_candidates + 1),
             }
         )
 
@@ -117,12 +110,7 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         super().reset(seed=seed)
-        workload = (options or {}).get("workload")
-        if unknown := set(options or {}) - {"workload"}:
-            raise InputError("reset options", sorted(unknown)[0], "use workload")
-        if workload is not None and not isinstance(workload, Workload):
-            raise InputError("reset options, workload", type(workload).__name__, "give a hetenv.Workload")
-        self.simulator.reset(self.np_random, workload)
+        self.begin_episode(options)
         self._session = PlacementSession(self.simulator, self.scenario, self.np_random)
         self._session.settle()
         return self._session.observation(), self._info()
@@ -140,8 +128,7 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
         else:
             session.place(int(action))
         session.settle()
-        reward = (before - self.simulator.job_seconds) / self.scenario.time_scale_s
-        return session.observation(), reward, self.simulator.done, False, self._info()
+        return session.observation(), self.reward_since(before), self.simulator.done, False, self._info()
 
     def action_masks(self) -> np.ndarray:
         """(W * S + 1,) bool, what can be done now; the name that sb3-contrib looks for."""
@@ -155,17 +142,4 @@ class PlacementEnv(gym.Env[dict[str, Any], np.int64]):
         return None
 
     def _info(self) -> dict[str, Any]:
-        simulator = self.simulator
-        info: dict[str, Any] = {"action_mask": self._session.mask.astype(np.int8), "time_s": simulator.time_s}
-        if simulator.done:
-            jct_s = simulator.state.jobs["finish_s"] - simulator.workload.arrival_s
-            makespan_s = simulator.time_s - float(simulator.workload.arrival_s[0])
-            info["mean_jct_s"] = float(jct_s.mean())
-            info["p95_jct_s"] = float(np.percentile(jct_s, 95))
-            info["makespan_s"] = makespan_s
-            info["utilization"] = float(simulator.busy_gpu_s.sum()) / (simulator.cluster.n_gpus * makespan_s)
-        return info
-
-
-def _unit_box(*shape: int) -> spaces.Box:
-    return spaces.Box(0.0, 1.0, shape, np.float32)
+        return {"action_mask": self._session.mask.astype(np.int8)} | self.figures()

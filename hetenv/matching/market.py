@@ -197,7 +197,7 @@ def _first_prices(menus: PricedMenus, problem: PlacementProblem) -> np.ndarray:
     jobs = menus.sample(SAMPLED_JOBS // 2)
     share = problem.capacity * (len(jobs) / problem.n_jobs)
     shape = np.ones(problem.n_types)
-    if problem.model is not None:
+    if problem.model is not None and problem.model.speed.any():  # measured jobs may have none
         shape = np.maximum(problem.model.speed.mean(axis=0), 1e-9 * problem.model.speed.max())
     scan = menus.at(np.zeros(problem.n_types), 1, jobs)
     level = float(np.abs(scan.least[np.isfinite(scan.least)]).sum())

@@ -176,3 +176,13 @@ def test_a_large_market_keeps_few_categories_and_tabulates_none():
     terms = settle_terms(problem)
     menus = PricedMenus(problem, terms, np.arange(n_jobs), np.zeros(6), np.full(n_jobs, -1))
     assert len(menus.at(placement.prices, 24).menu.cost) <= n_jobs * (24 + 6 + 3)
+
+
+@pytest.mark.parametrize("solve", [solve_market, solve_exact])
+def test_measured_jobs_without_any_speed_are_placed(solve):
+    problem = PlacementProblem(
+        [1, 1], [[0.0, 0.0]], 1, 100, 0, [1e9, 1e9], 1, 1, measured_rate=[[[0.0, 0.5], [0.0, 0.1]]]
+    )
+    placement = solve(problem)
+    assert placement.counts.tolist() == [[1, 0]]
+    assert placement.total == pytest.approx(200.0)

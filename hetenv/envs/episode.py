@@ -1,0 +1,62 @@
+"""What the environments share: a scenario, its episodes, their rewards and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.core import ActType
+
+from hetenv.config import Scenario, load_scenario
+from hetenv.errors import InputError
+from hetenv.workload import Workload
+
+
+class ScenarioEnv(gym.Env[dict[str, Any], ActType]):
+    """One simulator, moved by an agent from the first arrival to the last finish."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self, scenario: str | Path | Scenario, overrides: Mapping[str, Any] | None, render_mode: str | None
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise InputError("render_mode", repr(render_mode), "use 'ansi', 'rgb_array' or None")
+        self.scenario = load_scenario(scenario, overrides)
+        self.render_mode = render_mode
+        self.simulator = self.scenario.make_simulator()
+
+    def begin_episode(self, options: Mapping[str, Any] | None) -> None:
+        """Reset the simulator to the jobs of ``options["workload"]``, or to jobs drawn from ``np_random``."""
+        workload = (options or {}).get("workload")
+        if unknown := set(options or {}) - {"workload"}:
+            raise InputError("reset options", sorted(unknown)[0], "use workload")
+        if workload is not None and not isinstance(workload, Workload):
+            raise InputError("reset options, workload", type(workload).__name__, "give a hetenv.Workload")
+        self.simulator.reset(self.np_random, workload)
+
+    def reward_since(self, job_seconds: float) -> float:
+        """Minus the job-seconds that passed since the simulator's stood at ``job_seconds``, in time scales."""
+        return (job_seconds - self.simulator.job_seconds) / self.scenario.time_scale_s
+
+    def figures(self) -> dict[str, Any]:
+        """The time, and in the end what came of the episode: entries of ``info``."""
+        simulator = self.simulator
+        info: dict[str, Any] = {"time_s": simulator.time_s}
+        if simulator.done:
+            jct_s = simulator.state.jobs["finish_s"] - simulator.workload.arrival_s
+            makespan_s = simulator.time_s - float(simulator.workload.arrival_s[0])
+            info["mean_jct_s"] = float(jct_s.mean())
+            info["p95_jct_s"] = float(np.percentile(jct_s, 95))
+            info["makespan_s"] = makespan_s
+            info["utilization"] = float(simulator.busy_gpu_s.sum()) / (simulator.cluster.n_gpus * makespan_s)
+        return info
+
+
+def unit_box(*shape: int) -> spaces.Box:
+    """A float32 box of [0, 1]."""
+    return spaces.Box(0.0, 1.0, shape, np.float32)
