@@ -1,0 +1,105 @@
+"""What fairness costs: mean JCT against Jain's index, for market and jps.
+
+    python scripts/fairness.py --scenario online --episodes 8 --seed 0 --out results/fairness
+
+Market weighs its jobs by (remaining time on an equal share of the GPUs)^-exponent, jps by beta its mean JCT against
+Jain's index within an epoch. Prints a table; writes summary.json, summary.csv, jobs.csv, TensorBoard scalars and
+fairness.png to the folder --out. Ctrl-C keeps complete episodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import baselines
+from hetenv import cli
+from hetenv.config import load_scenario, parse_overrides, scenario_names
+from hetenv.evaluation import evaluate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CURVES = {  # scheduler -> its parameter, and the values from none to much fairness
+    "market": ("fairness_exponent", (0.0, 0.25, 0.5, 0.75, 1.0)),
+    "jps": ("beta", (1.0, 0.9, 0.7, 0.5, 0.3)),
+}
+
+
+def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenario", default="online", help=f"{', '.join(scenario_names())}, or a .yaml file")
+    parser.add_argument("--episodes", type=int, default=8, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of the first episode (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("results/fairness"), help="default: %(default)s")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="change keys of the scenario"
+    )
+    return parser.parse_args(argv)
+
+
+def label(scheduler: str, value: float) -> str:
+    """As scripts/evaluate.py names it."""
+    return f"{scheduler}:{CURVES[scheduler][0]}={value:g}"
+
+
+def trade_off(summary: dict[str, Any]) -> Figure:
+    """Mean JCT (s) over Jain's index, a line a scheduler, points labelled by the parameter."""
+    from matplotlib.figure import Figure  # without pyplot: no window system, and nothing to close
+
+    figure = Figure(figsize=(7, 5), layout="constrained")
+    axes = figure.add_subplot()
+    for scheduler, (parameter, values) in CURVES.items():
+        points = [summary["schedulers"][label(scheduler, value)] for value in values]
+        jain, jct_s = [point["jain"] for point in points], [point["mean_jct_s"] for point in points]
+        axes.plot(jain, jct_s, marker="o", label=f"{scheduler}, by {parameter.replace('_', ' ')}")
+        for value, at in zip(values, zip(jain, jct_s, strict=True), strict=True):
+            axes.annotate(f"{value:g}", at, xytext=(5, 5), textcoords="offset points", fontsize="small")
+    axes.set_xlabel("Jain's index of JCT / time alone on the cluster (1: equal)")
+    axes.set_ylabel("mean JCT (s)")
+    axes.set_title(f"{summary['scenario']}: {summary['episodes']} episodes, seed {summary['seed']}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+@cli.command
+def main(argv: Sequence[str] | None = None) -> int:
+    args = parse_args(argv)
+    import matplotlib as _  # before the minutes of the evaluation: it belongs to an extra
+
+    scenario = load_scenario(args.scenario, parse_overrides(args.set))
+    schedulers = {
+        label(name, value): partial(baselines.make, name, **{parameter: value})
+        for name, (parameter, values) in CURVES.items()
+        for value in values
+    }
+    with cli.output_folder(args.out):
+        with cli.progress_bar(f"evaluating {scenario.name}") as progress:
+            evaluation = evaluate(
+                scenario,
+                schedulers,
+                episodes=args.episodes,
+                seed=args.seed,
+                reference=next(iter(schedulers)),
+                workers=args.workers,
+                progress=progress,
+            )
+        try:
+            evaluation.save(args.out)
+            draft = args.out / "fairness.part.png"
+            trade_off(evaluation.summary()).savefig(draft, dpi=150)
+            draft.replace(args.out / "fairness.png")
+        finally:
+            cli.show(evaluation.table())
+    print(f"{args.out}: summary.json, summary.csv, jobs.csv, fairness.png")
+    return cli.INTERRUPTED if evaluation.interrupted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
