@@ -11,6 +11,7 @@ from baselines.fifo import FIFO
 from baselines.fifo_perf import FIFOPerf
 from baselines.jps import JPS
 from baselines.market import Market
+from baselines.market_tuned import MarketTuned
 from baselines.sjf import SJF
 from baselines.srtf import SRTF
 from hetenv.errors import InputError
@@ -28,6 +29,7 @@ _REGISTRY: Mapping[str, tuple[Callable[..., Scheduler], Mapping[str, Any]]] = {
     "srtf": (SRTF, {}),
     "jps": (JPS, {}),
     "market": (Market, {}),
+    "market-tuned": (MarketTuned, {}),
     "exact": (Exact, {}),
 }
 

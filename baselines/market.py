@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from baselines.online_matcher import OnlineMatcher
+from baselines.options import one_of
+from hetenv.cluster import Cluster
 from hetenv.matching import OnlineTerms, Placement, PlacementProblem, solve_market
 
 
@@ -16,10 +20,32 @@ class Market(OnlineMatcher):
     resize and migrate.
 
     Args:
-        waiting_factor, weight_exponent, max_jobs: see ``OnlineMatcher``.
+        waiting_factor, weight_exponent, max_jobs, fairness_exponent: see ``OnlineMatcher``.
+        start: where the search for prices begins. "cold": afresh at every epoch, the plans of ``solve_market`` and of
+            the zero action of hetenv/Market-v0. "warm": at the prices of the last epoch, which takes about half
+            the time to placements of the same quality, though not always the same ones.
     """
 
     name = "market"
 
+    def __init__(
+        self,
+        waiting_factor: float = 1.0,
+        weight_exponent: float = 0.0,
+        max_jobs: int = 128,
+        fairness_exponent: float = 0.0,
+        start: str = "cold",
+    ) -> None:
+        super().__init__(waiting_factor, weight_exponent, max_jobs, fairness_exponent)
+        self._warm = one_of("start", start, ("cold", "warm")) == "warm"
+        self._prices: np.ndarray | None = None  # (M,) cost per GPU at the last epoch; None for a cold start
+
+    def reset(self, cluster: Cluster, seed: int) -> None:
+        super().reset(cluster, seed)
+        self._prices = None
+
     def _solve(self, problem: PlacementProblem, terms: OnlineTerms) -> Placement:
-        return solve_market(problem, **terms)
+        placement = solve_market(problem, start_prices=self._prices, **terms)
+        if self._warm:
+            self._prices = placement.prices
+        return placement

@@ -6,30 +6,38 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from baselines.epoch_problem import OnlineObjective, plan_epoch
 from baselines.options import number, whole
 from hetenv.cluster import Cluster
+from hetenv.epoch import OnlineObjective, plan_epoch
 from hetenv.matching import OnlineTerms, Placement, PlacementProblem
 from hetenv.scheduler import Plan, Snapshot
 
 
 class OnlineMatcher(ABC):
-    """Solves a placement problem at every epoch; see ``baselines.epoch_problem`` for what enters it.
+    """Solves a placement problem at every epoch; see ``hetenv.epoch`` for what enters it.
 
     Args:
         waiting_factor: kappa, multiplies the time to the next release in the value of waiting.
         weight_exponent: jobs weigh J(best) to the power of minus this.
         max_jobs: most jobs that compete in one decision.
+        fairness_exponent: jobs weigh, besides, their time on an equal share of the GPUs to the power of minus this.
     """
 
     name: str
     decides = frozenset({"place", "size", "preempt", "resize", "migrate"})
 
-    def __init__(self, waiting_factor: float = 1.0, weight_exponent: float = 0.0, max_jobs: int = 128) -> None:
+    def __init__(
+        self,
+        waiting_factor: float = 1.0,
+        weight_exponent: float = 0.0,
+        max_jobs: int = 128,
+        fairness_exponent: float = 0.0,
+    ) -> None:
         self._objective = OnlineObjective(
             number("waiting_factor", waiting_factor, least=0.0),
             number("weight_exponent", weight_exponent),
             whole("max_jobs", max_jobs, least=1),
+            number("fairness_exponent", fairness_exponent),
         )
 
     def reset(self, cluster: Cluster, seed: int) -> None:

@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from hetenv.evaluation import evaluate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.table import Table
 
 CURVES = {  # scheduler -> its parameter, and the values from none to much fairness
     "market": ("fairness_exponent", (0.0, 0.25, 0.5, 0.75, 1.0)),
@@ -48,6 +50,19 @@ def label(scheduler: str, value: float) -> str:
     return f"{scheduler}:{CURVES[scheduler][0]}={value:g}"
 
 
+def table(summary: dict[str, Any]) -> Table:
+    """The figures in question, one row a point of the curves."""
+    from rich.table import Table
+
+    rows = Table(title=f"{summary['scenario']}: episodes {summary['episodes']}, seed {summary['seed']}")
+    rows.add_column("scheduler")
+    for heading in ("mean JCT (s)", "Jain", "max rho"):
+        rows.add_column(heading, justify="right")
+    for name, figures in summary["schedulers"].items():
+        rows.add_row(name, f"{figures['mean_jct_s']:,.0f}", f"{figures['jain']:.3f}", f"{figures['max_rho']:,.1f}")
+    return rows
+
+
 def trade_off(summary: dict[str, Any]) -> Figure:
     """Mean JCT (s) over Jain's index, a line a scheduler, points labelled by the parameter."""
     from matplotlib.figure import Figure  # without pyplot: no window system, and nothing to close
@@ -71,8 +86,7 @@ def trade_off(summary: dict[str, Any]) -> Figure:
 @cli.command
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
-    import matplotlib as _  # before the minutes of the evaluation: it belongs to an extra
-
+    import_module("matplotlib")  # it belongs to an extra: miss it before the minutes of evaluation, not after them
     scenario = load_scenario(args.scenario, parse_overrides(args.set))
     schedulers = {
         label(name, value): partial(baselines.make, name, **{parameter: value})
@@ -90,13 +104,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                 workers=args.workers,
                 progress=progress,
             )
+        summary = evaluation.summary()
         try:
             evaluation.save(args.out)
             draft = args.out / "fairness.part.png"
-            trade_off(evaluation.summary()).savefig(draft, dpi=150)
+            trade_off(summary).savefig(draft, dpi=150)
             draft.replace(args.out / "fairness.png")
-        finally:
-            cli.show(evaluation.table())
+        finally:  # a full disk is no reason to lose the figures
+            cli.show(table(summary))
     print(f"{args.out}: summary.json, summary.csv, jobs.csv, fairness.png")
     return cli.INTERRUPTED if evaluation.interrupted else 0
 

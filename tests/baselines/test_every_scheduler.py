@@ -28,7 +28,7 @@ def test_every_kind_of_workload_runs_to_its_end_and_repeats(name, kind, preempti
 @pytest.mark.parametrize("options", [{}, {"round_s": 30.0}, {"even_split": True}], ids=str)
 def test_a_long_queue_is_worked_off(name, options):
     workload = small_workload("moldable", n_jobs=40, gap_s=0.5)
-    few = {"max_jobs": 8} if name in ("jps", "market", "exact") else {}
+    few = {"max_jobs": 8} if name in ("jps", "market", "market-tuned", "exact") else {}
     result = simulate(workload, small_cluster(), baselines.make(name, **few), **options)
     assert np.isfinite(result.jobs["jct_s"]).all()
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import baselines
-from baselines.epoch_problem import MOST_CATEGORIES, OnlineObjective, plan_epoch
+from baselines.market import Market
 from hetenv.cluster import Cluster
-from hetenv.matching import solve_market
+from hetenv.config import Scenario, load_scenario
+from hetenv.epoch import MOST_CATEGORIES, OnlineObjective, plan_epoch
+from hetenv.matching import Placement, solve_market
 from hetenv.performance import category_link, iteration_s
 from hetenv.scheduler import Plan
 from hetenv.simulator import Simulator, simulate
@@ -147,6 +149,77 @@ def test_weights_prefer_the_short_job():
     cluster = Cluster.from_counts({"a": 1})
     result = simulate(workload, cluster, baselines.make("exact", weight_exponent=1.0))
     assert result.jobs["start_s"].tolist() == [10.0, 0.0]
+
+
+def test_a_fairness_exponent_prefers_the_job_that_an_equal_share_serves_fast():
+    # Either of the two takes 12 s, job 0 on one GPU, job 1 on all four, so that one of them has to wait. On an equal
+    # share of two GPUs job 0 takes 12 s still, job 1 would take 24 s.
+    workload = Workload.build(
+        ("a",), np.ones((2, 1)), [0.0, 0.0], iterations=[12.0, 48.0], max_gpus=[1, 4], min_gpus=[1, 4]
+    )
+    simulator = Simulator(Cluster.from_counts({"a": 4}), workload)
+    first = {}
+    for exponent in (-1.0, 1.0):
+        scheduler = baselines.make("exact", fairness_exponent=exponent)
+        first[exponent] = scheduler.plan(simulator.snapshot()).jobs.tolist()
+    assert first == {-1.0: [1], 1.0: [0]}
+
+
+class SolvedMarket(Market):
+    """A market that keeps its placements."""
+
+    def __init__(self, **options) -> None:
+        super().__init__(**options)
+        self.placements: list[Placement] = []
+
+    def _solve(self, problem, terms):
+        self.placements.append(super()._solve(problem, terms))
+        return self.placements[-1]
+
+    def gaps(self) -> np.ndarray:
+        """(epochs,) certified gap of each placement, as a fraction of its total."""
+        totals = np.array([placement.total for placement in self.placements])
+        return (totals - [placement.lower_bound for placement in self.placements]) / totals
+
+
+@pytest.mark.parametrize("scenario", ["online", "online-elastic"])
+def test_warm_prices_cost_no_quality(scenario):
+    # Other placements of equal worth lead to other futures, so mean JCTs of single episodes differ, either way.
+    loaded = load_scenario(scenario, {"workload": {"n_jobs": 20}})
+    markets = {start: SolvedMarket(start=start) for start in ("cold", "warm")}
+    mean_jct_s = {
+        start: np.mean([evaluate_episode(loaded, market, seed) for seed in range(3)])
+        for start, market in markets.items()
+    }
+    assert mean_jct_s["warm"] == pytest.approx(mean_jct_s["cold"], rel=0.01)
+    assert markets["warm"].gaps().mean() <= markets["cold"].gaps().mean() + 1e-4
+    assert markets["warm"].gaps().max() <= 0.01
+
+
+def evaluate_episode(scenario: Scenario, scheduler: Market, seed: int) -> float:
+    workload = scenario.draw_workload(np.random.default_rng(seed))
+    options = scenario.simulator.model_dump()
+    return simulate(workload, scenario.cluster, scheduler, seed=seed, **options).summary()["mean_jct_s"]
+
+
+def test_a_warm_market_starts_at_the_last_prices_until_it_is_reset(monkeypatch):
+    started_at, found = [], []
+
+    def record(problem, *, start_prices, **terms):
+        started_at.append(start_prices)
+        found.append(solve_market(problem, start_prices=start_prices, **terms))
+        return found[-1]
+
+    monkeypatch.setattr("baselines.market.solve_market", record)
+    scheduler = baselines.make("market", start="warm")
+    for _ in range(2):
+        simulate(small_workload("moldable"), small_cluster(), scheduler)
+        assert len(found) > 2
+        assert started_at[0] is None
+        for start, before in zip(started_at[1:], found, strict=False):
+            assert start is before.prices
+        started_at.clear()
+        found.clear()
 
 
 def test_the_window_shows_the_shortest_and_the_oldest():

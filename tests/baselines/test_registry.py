@@ -30,7 +30,11 @@ def test_an_unknown_name_lists_the_known_ones():
     [
         ("sjf", {"speed": 1}, "scheduler sjf, option speed: unknown; its options: none"),
         ("fifo-easy", {"backfill": "skip"}, "scheduler fifo-easy, option backfill"),
-        ("market", {"samples": 3}, "option samples: unknown; its options: waiting_factor, weight_exponent, max_jobs"),
+        (
+            "market",
+            {"samples": 3},
+            "option samples: unknown; its options: waiting_factor, weight_exponent, max_jobs, fairness",
+        ),
         ("fifo", {"backfill": "lazy"}, "option backfill: 'lazy'; use one of strict, skip, easy"),
         ("jps", {"samples": 0}, "option samples: 0; give a whole number of at least 1"),
         ("jps", {"samples": 2.5}, "option samples: 2.5"),
@@ -38,6 +42,8 @@ def test_an_unknown_name_lists_the_known_ones():
         ("market", {"waiting_factor": -1}, "option waiting_factor: -1; give a finite number of at least 0"),
         ("market", {"weight_exponent": np.nan}, "option weight_exponent: nan; give a finite number"),
         ("exact", {"max_jobs": True}, "option max_jobs: True"),
+        ("market", {"fairness_exponent": "much"}, "option fairness_exponent: 'much'; give a finite number"),
+        ("market", {"start": "hot"}, "option start: 'hot'; use one of cold, warm"),
     ],
 )
 def test_bad_options_are_named(name, options, words):

@@ -1,0 +1,71 @@
+"""scripts/benchmark.py: every subject runs, and its JSON holds what it says."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def main() -> Callable[[list[str]], int]:
+    return runpy.run_path(str(SCRIPTS / "benchmark.py"))["main"]
+
+
+def measured(main: Callable[[list[str]], int], out: Path, *arguments: str) -> list[dict[str, Any]]:
+    assert main([*arguments, "--out", str(out)]) == 0
+    content = json.loads(out.read_text())
+    assert content["subject"] == arguments[0]
+    assert set(content["machine"]["versions"]) >= {"hetenv", "numba", "numpy", "scipy"}
+    return content["rows"]
+
+
+def test_matching_compares_with_the_optimum(main: Callable[[list[str]], int], tmp_path: Path) -> None:
+    rows = measured(main, tmp_path / "m.json", "matching", "--cases", "4x15", "--seeds", "3", "--milp-seeds", "0")
+    assert {(row["network"], row["solver"]) for row in rows} >= {("fast", "market"), ("slow", "jps + local")}
+    for row in rows:
+        assert 0.0 <= row["gap_mean_pct"] <= row["gap_max_pct"] + 1e-9
+        assert 0.0 < row["p50_ms"] <= row["p99_ms"]
+        assert row["x_milp"] is None
+        if row["solver"] == "exact":
+            assert row["gap_max_pct"] == 0.0
+        if row["solver"] in ("exact", "market"):
+            assert row["gap_proven_pct"] >= row["gap_max_pct"] - 1e-6
+
+
+def test_steps_gives_the_spread_of_its_repeats(main: Callable[[list[str]], int], tmp_path: Path) -> None:
+    arguments = ("steps", "--scenarios", "slow-server", "--steps", "200", "--repeats", "2")
+    (row,) = measured(main, tmp_path / "s.json", *arguments)
+    assert 0.0 < row["steps_per_s"]["min"] <= row["steps_per_s"]["median"] <= row["steps_per_s"]["max"]
+
+
+def test_replay_runs_every_job(main: Callable[[list[str]], int], tmp_path: Path) -> None:
+    arguments = ("replay", "--jobs", "300", "--gpus", "64", "--schedulers", "fifo", "sjf")
+    rows = measured(main, tmp_path / "r.json", *arguments)
+    assert [row["scheduler"] for row in rows] == ["fifo", "sjf"]
+    assert all(row["jobs"] == 300 and row["gpus"] == 64 and row["mean_jct_s"] > 0 for row in rows)
+
+
+def test_an_unknown_scenario_is_one_line(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["steps", "--scenarios", "nowhere"]) == 2
+    assert capsys.readouterr().err.startswith("error: scenario 'nowhere': no such name or file; use one of")
+
+
+@pytest.mark.slow
+def test_the_demo_runs_from_trace_to_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("stable_baselines3")
+    monkeypatch.syspath_prepend(str(SCRIPTS))  # as `python scripts/demo.py` has it
+    demo = runpy.run_path(str(SCRIPTS / "demo.py"))["main"]
+    assert demo(["--out", str(tmp_path / "demo"), "--minutes", "0.1"]) == 0
+    summary = json.loads((tmp_path / "demo" / "online" / "summary.json").read_text())
+    assert {"fifo", "srtf", "jps", "market", "ppo/best"} == set(summary["schedulers"])
+    assert (tmp_path / "demo" / "philly" / "summary.json").exists()
+    assert "tensorboard --logdir" in capsys.readouterr().out
