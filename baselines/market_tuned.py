@@ -11,7 +11,7 @@ from baselines.market import Market
 from hetenv.config import config_dir, parse_model, read_yaml
 from hetenv.errors import InputError
 
-DEFAULT = "default"  # the file found over all shipped scenarios together
+DEFAULT = "default"  # the file found over all scenarios with a stream of jobs, all but paper-batch
 
 
 class Parameters(BaseModel):
@@ -37,7 +37,7 @@ class MarketTuned(Market):
 
     Args:
         scenario: a name of ``configs/tuned``, or the path of a .yaml file that scripts/tune.py wrote; by default
-            robust parameters, found over all shipped scenarios together.
+            robust parameters, found over all shipped scenarios with a stream of jobs.
         waiting_factor, weight_exponent: instead of those of the file.
         max_jobs: see ``OnlineMatcher``.
 

@@ -33,7 +33,7 @@ class Tuning:
     """What a search found.
 
     Attributes:
-        parameters: of the least score: the geometric mean over scenarios of mean JCT / that of ``market``.
+        parameters: of the least score: the geometric mean over scenarios and episodes of mean JCT / that of ``market``.
         episodes: of each scenario that they have played.
         jct_s: scenario -> mean JCT of market and of the parameters on these episodes, seconds.
         interrupted: whether Ctrl-C ended the search early.
@@ -52,9 +52,8 @@ def tune(
     workers: int = 1,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Tuning:
-    """The parameters of least mean JCT over the episodes ``seed``, ``seed + 1``, ... of all ``scenarios`` together.
-
-    After Ctrl-C it is the best so far.
+    """The parameters of least mean JCT, relative to ``market``, over the episodes ``seed``, ``seed + 1``, ... of all
+    ``scenarios`` together; after Ctrl-C the best so far.
 
     Args:
         scenarios: of different names.
@@ -115,8 +114,9 @@ class _Search:
         return self.jct_s[candidate].shape[1]
 
     def score(self, candidate: Parameters) -> float:
-        """Geometric mean over scenarios of the mean JCT as a fraction of that of plain market, on the same jobs."""
-        return float(np.exp(np.mean([np.log(own / plain) for plain, own in self.mean_jct_s(candidate).values()])))
+        """Geometric mean of mean JCT / that of plain market on the same jobs: no heavy episode outweighs all."""
+        own_s = self.jct_s[candidate]
+        return float(np.exp(np.log(own_s / self.jct_s[PLAIN][:, : own_s.shape[1]]).mean()))
 
     def mean_jct_s(self, candidate: Parameters) -> dict[str, tuple[float, float]]:
         """See ``Tuning.jct_s``."""

@@ -23,6 +23,7 @@ from hetenv.config import config_dir
 
 TRACE = Path(__file__).parents[2] / "shared" / "data" / "pollux" / "traces" / "philly.csv"
 BASELINES = ("fifo", "srtf", "jps", "market")
+WORKERS = ("--workers", "2")
 
 
 def first_unused(folder: Path) -> Path:
@@ -45,7 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         print(f"1. Jobs like Philly's, for {TRACE} is absent")
         jobs = ["--scenario", "philly", "--set", "workload.n_jobs=300"]
-    status = evaluate.main([*jobs, "--schedulers", *BASELINES, "--episodes", "8", "--out", str(out / "philly")])
+    status = evaluate.main(
+        [*jobs, "--schedulers", *BASELINES, "--episodes", "8", *WORKERS, "--out", str(out / "philly")]
+    )
     if status:
         return status
 
@@ -57,7 +60,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     print("\n3. All of them on 32 held-out seeds of the online scenario")
     schedulers = [*BASELINES, str(out / "ppo" / "best.zip")]
-    status = evaluate.main(["--scenario", "online", "--schedulers", *schedulers, "--out", str(out / "online")])
+    status = evaluate.main(
+        ["--scenario", "online", "--schedulers", *schedulers, *WORKERS, "--out", str(out / "online")]
+    )
     print(f"\ncurves: {Path(sys.executable).parent / 'tensorboard'} --logdir {out}")
     return status
 

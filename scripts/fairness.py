@@ -74,10 +74,14 @@ def trade_off(summary: dict[str, Any]) -> Figure:
         jain, jct_s = [point["jain"] for point in points], [point["mean_jct_s"] for point in points]
         axes.plot(jain, jct_s, marker="o", label=f"{scheduler}, by {parameter.replace('_', ' ')}")
         for value, at in zip(values, zip(jain, jct_s, strict=True), strict=True):
-            axes.annotate(f"{value:g}", at, xytext=(5, 5), textcoords="offset points", fontsize="small")
+            axes.annotate(
+                f"{value:g}", at, xytext=(0, 7), textcoords="offset points", ha="center", fontsize="small",
+                bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.7},
+            )  # fmt: skip
     axes.set_xlabel("Jain's index of JCT / time alone on the cluster (1: equal)")
     axes.set_ylabel("mean JCT (s)")
     axes.set_title(f"{summary['scenario']}: {summary['episodes']} episodes, seed {summary['seed']}")
+    axes.margins(0.08)
     axes.grid(alpha=0.3)
     axes.legend()
     return figure

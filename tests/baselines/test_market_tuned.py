@@ -18,7 +18,8 @@ TUNED = sorted(path.stem for path in (config_dir() / "tuned").glob("*.yaml"))
 
 
 def timeline(scheduler) -> bytes:
-    return simulate(small_workload("moldable", n_jobs=30, gap_s=5.0), small_cluster(), scheduler).timeline.tobytes()
+    result = simulate(small_workload("moldable", n_jobs=30, gap_s=5.0), small_cluster(), scheduler)
+    return result.simulator.timeline.tobytes()
 
 
 def test_every_scenario_that_ships_is_tuned():
