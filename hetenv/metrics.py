@@ -10,15 +10,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from hetenv.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def jain_index(values: np.ndarray) -> float:
-    """Jain's fairness index (sum x)^2 / (n sum x^2) of positive values (n,): 1 equal, 1/n one takes all."""
-    x = np.asarray(values, float)
-    return float(x.sum() ** 2 / (len(x) * (x**2).sum()))
+def jain_index(x: ArrayLike) -> float:
+    """``(sum x)^2 / (n sum x^2)`` of the values ``x`` (n,): 1 when all are equal, 1/n when one has all.
+
+    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. All zeros count as equal.
+
+    Raises:
+        InputError: no values, or one that is negative or not finite.
+    """
+    values = np.asarray(x, float).ravel()
+    if values.size == 0 or not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError("jain_index", values.tolist(), "give at least one value, all finite and not negative")
+    squares = float((values**2).sum())
+    return float(values.sum() ** 2 / (values.size * squares)) if squares > 0 else 1.0
 
 
 def summarize(jobs: pd.DataFrame, busy_gpu_s: float, n_gpus: int, decision_s: np.ndarray) -> dict[str, Any]:

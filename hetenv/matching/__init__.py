@@ -26,11 +26,12 @@ the same, ``solve_exact`` finds it to 1e-6, the market within its certified gap.
 from __future__ import annotations
 
 from hetenv.matching.exact import solve_exact
-from hetenv.matching.fairness import exclusive_share_s, jain_index
+from hetenv.matching.fairness import exclusive_share_s
 from hetenv.matching.jps import solve_jps
 from hetenv.matching.market import solve_market
 from hetenv.matching.offers import OnlineTerms
 from hetenv.matching.problem import Placement, PlacementProblem
+from hetenv.metrics import jain_index
 
 __all__ = [
     "OnlineTerms",

@@ -1,27 +1,11 @@
-"""Fairness: Jain's index and the time on an exclusive equal share of the cluster."""
+"""Fairness: the time on an exclusive equal share of the cluster, which finish-time fairness is relative to."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hetenv.errors import InputError
 from hetenv.matching.problem import PlacementProblem
-
-
-def jain_index(x: ArrayLike) -> float:
-    """``(sum x)^2 / (n sum x^2)`` of the values ``x`` (n,): 1 when all are equal, 1/n when one has all.
-
-    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. All zeros count as equal.
-
-    Raises:
-        InputError: no values, or one that is negative or not finite.
-    """
-    values = np.asarray(x, float).ravel()
-    if values.size == 0 or not (np.isfinite(values) & (values >= 0)).all():
-        raise InputError("jain_index", values.tolist(), "give at least one value, all finite and not negative")
-    squares = float((values**2).sum())
-    return float(values.sum() ** 2 / (values.size * squares)) if squares > 0 else 1.0
 
 
 def exclusive_share_s(problem: PlacementProblem) -> np.ndarray:
