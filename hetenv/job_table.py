@@ -93,6 +93,13 @@ def _at_least(
 is_gpu_count = _at_least(1, whole=True, most=2**31 - 1)  # counted in int32
 GPU_COUNT_REMEDY = "give a whole number of GPUs of at least 1"
 
+ZERO_BYTE_REMEDY = "give text without zero bytes"  # which CSV files cannot hold
+
+
+def _no_zero_byte(values: np.ndarray) -> np.ndarray:
+    return np.array(["\0" not in str(value) for value in values])
+
+
 _RULES: tuple[tuple[str, Callable[[np.ndarray], np.ndarray], str], ...] = (
     ("arrival_s", _at_least(0), "give seconds since the start, 0 or more"),
     ("iterations", _at_least(0, open_end=True), "give a positive amount of work"),
@@ -104,6 +111,8 @@ _RULES: tuple[tuple[str, Callable[[np.ndarray], np.ndarray], str], ...] = (
     ("outcome", lambda values: np.isin(values.astype(str), OUTCOMES), f"use one of {', '.join(OUTCOMES)}"),
     ("malleable", lambda values: np.isin(values.astype(float), (0.0, 1.0)), "use true or false"),
     ("job_id", lambda values: np.array([value not in ("", None) for value in values]), "give every job a name"),
+    ("job_id", _no_zero_byte, ZERO_BYTE_REMEDY),
+    ("model", _no_zero_byte, ZERO_BYTE_REMEDY),
 )
 
 

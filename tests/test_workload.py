@@ -197,3 +197,10 @@ def test_a_measured_job_that_only_runs_on_one_node_needs_a_node_that_large() -> 
     )
     assert workload.runnable(Cluster.from_counts({"gpu": 4}, gpus_per_node=4)).tolist() == [True]
     assert workload.runnable(Cluster.from_counts({"gpu": 8}, gpus_per_node=2)).tolist() == [False]
+
+
+@pytest.mark.parametrize("column", ["job_id", "model"])
+def test_zero_bytes_are_refused_for_no_csv_can_hold_them(column: str) -> None:
+    names = {column: np.array(["a\0b"], object)}
+    with pytest.raises(InputError, match=f"{column}.*give text without zero bytes"):
+        Workload.build(("gpu",), [[1.0]], np.zeros(1), iterations=1.0, **names)
