@@ -1,16 +1,20 @@
 """``njit`` for this package: compiled once, cached outside the install, never stale.
 
 numba keys a cached kernel by its own file alone, so a kernel that calls a helper of another module
-keeps running the old helper after that changes. Here the cache folder's name holds a digest of every
-kernel source, so any change compiles afresh, and a read-only installation works.
+keeps running the old helper after that changes. Here each module's kernels lie in a cache folder whose name
+holds a digest of that module, of the constants it imports and of every module with kernels that it imports,
+however far down: a change compiles afresh what depends on it and nothing else, and a read-only installation works.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,22 +22,25 @@ import numba
 from platformdirs import user_cache_path
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_CONSTANTS = (int, float, str, tuple)  # what numba freezes into a kernel that reads a global
 
 
-def _sources_digest(package: Path) -> str:
-    """Digest of the modules that define kernels, and of numba's version."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(package.rglob("*.py")):
-        source = path.read_bytes()
-        if b"hetenv.compiled" in source:
-            digest.update(path.relative_to(package).as_posix().encode() + b"\0" + source)
-    return digest.hexdigest()[:16]
-
-
-def _cache_dir() -> str:
-    root = Path(os.environ.get("HETENV_CACHE_DIR") or user_cache_path("hetenv"))
-    folder = root / "numba" / _sources_digest(Path(__file__).parent)
+def njit(kernel: Kernel) -> Kernel:
+    """Compile ``kernel`` in nopython mode at its first call; cache the result on disk."""
+    saved = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = _cache_folder(kernel.__module__)  # type: ignore[attr-defined]
     try:
+        compiled: Any = numba.njit(cache=True)(kernel)
+        return compiled
+    finally:
+        numba.config.CACHE_DIR = saved  # type: ignore[attr-defined]
+
+
+@cache
+def _cache_folder(module: str) -> str:
+    """The folder for a module's kernels; a temporary one where the user's cache cannot be written."""
+    try:
+        folder = _cache_root() / f"{module}-{_digest(module)}"
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return str(folder)
@@ -42,15 +49,32 @@ def _cache_dir() -> str:
     return tempfile.mkdtemp(prefix="hetenv-numba-")
 
 
-_CACHE_DIR = _cache_dir()
+def _cache_root() -> Path:
+    return Path(os.environ.get("HETENV_CACHE_DIR") or user_cache_path("hetenv")) / "numba"
 
 
-def njit(kernel: Kernel) -> Kernel:
-    """Compile ``kernel`` in nopython mode at its first call; cache the result on disk."""
-    saved = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = _CACHE_DIR  # type: ignore[attr-defined]
-    try:
-        compiled: Any = numba.njit(cache=True)(kernel)
-        return compiled
-    finally:
-        numba.config.CACHE_DIR = saved  # type: ignore[attr-defined]
+@cache
+def _digest(module: str) -> str:
+    """Digest of a module with kernels, the constants it imports, the modules with kernels, and numba's version."""
+    source = _source(module)
+    digest = hashlib.sha256(numba.__version__.encode() + source)
+    constants = {name: value for name, value in vars(sys.modules[module]).items() if isinstance(value, _CONSTANTS)}
+    digest.update(repr({name: constants[name] for name in sorted(constants) if name[:2] != "__"}).encode())
+    for helper in _imports(source):
+        if b"hetenv.compiled" in _source(helper):
+            digest.update(_digest(helper).encode())
+    return digest.hexdigest()[:16]
+
+
+def _imports(source: bytes) -> list[str]:
+    """The loaded modules that ``source`` names in ``from ... import``, the form that kernels use."""
+    nodes = ast.walk(ast.parse(source))
+    names = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return sorted((names - {__name__}) & sys.modules.keys())
+
+
+@cache
+def _source(module: str) -> bytes:
+    """The source of a loaded module; empty for one that has none."""
+    path = getattr(sys.modules[module], "__file__", None)
+    return Path(path).read_bytes() if path and path.endswith(".py") else b""

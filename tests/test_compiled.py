@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import hetenv.compiled
-from hetenv.compiled import _sources_digest
 
 HELPER = """
 from hetenv.compiled import njit
@@ -70,7 +69,23 @@ def test_an_unwritable_cache_folder_is_no_obstacle(package: Path, tmp_path: Path
     assert run_twice(package, tmp_path / "file") == 2
 
 
-def test_only_modules_with_kernels_count(package: Path) -> None:
-    before = _sources_digest(package)
+def test_a_change_compiles_only_what_depends_on_it(package: Path, tmp_path: Path) -> None:
     (package / "prose.py").write_text("x = 1\n")
-    assert _sources_digest(package) == before
+    (package / "caller.py").write_text("from hetenv.prose import x\n" + CALLER)
+    run_twice(package, tmp_path / "cache")
+    kernels = set((tmp_path / "cache").rglob("*.nbc"))
+    (package / "prose.py").write_text("x = 1  # no kernels in it\n")
+    run_twice(package, tmp_path / "cache")
+    assert set((tmp_path / "cache").rglob("*.nbc")) == kernels
+    (package / "caller.py").write_text("from hetenv.prose import x\n" + CALLER + "# changed\n")
+    run_twice(package, tmp_path / "cache")
+    (added,) = set((tmp_path / "cache").rglob("*.nbc")) - kernels
+    assert "twice" in added.name
+
+
+def test_a_changed_constant_of_another_module_is_compiled_in(package: Path, tmp_path: Path) -> None:
+    (package / "prose.py").write_text("x = 1\n")
+    (package / "helper.py").write_text("from hetenv.prose import x\n" + HELPER.format("x"))
+    assert run_twice(package, tmp_path / "cache") == 2
+    (package / "prose.py").write_text("x = 10\n")
+    assert run_twice(package, tmp_path / "cache") == 20
