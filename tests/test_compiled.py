@@ -84,8 +84,8 @@ def test_a_change_compiles_only_what_depends_on_it(package: Path, tmp_path: Path
 
 
 def test_a_changed_constant_of_another_module_is_compiled_in(package: Path, tmp_path: Path) -> None:
-    (package / "prose.py").write_text("x = 1\n")
-    (package / "helper.py").write_text("from hetenv.prose import x\n" + HELPER.format("x"))
+    (package / "prose.py").write_text("OFFSET = 1\n")
+    (package / "helper.py").write_text("from hetenv.prose import OFFSET\n" + HELPER.format("OFFSET"))
     assert run_twice(package, tmp_path / "cache") == 2
-    (package / "prose.py").write_text("x = 10\n")
+    (package / "prose.py").write_text("OFFSET = 10\n")
     assert run_twice(package, tmp_path / "cache") == 20
