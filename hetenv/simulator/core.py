@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from hetenv.errors import InputError, PlanError, StallError
 from hetenv.scheduler import Plan, Snapshot
 from hetenv.simulator import kernels, plans
 from hetenv.simulator.exclusive import exclusive_best_s
-from hetenv.simulator.state import SEGMENT, State, fixed_part, initial_state
+from hetenv.simulator.state import RULES, SEGMENT, State, fixed_part, initial_state
 from hetenv.workload import Workload
 
 _NO_PLACES = np.empty((0, 3), np.int64)
@@ -74,6 +73,7 @@ class Simulator:
         self.cluster = cluster
         self.preemptive, self.even_split = preemptive, even_split
         self.round_s, self.whole_steps, self.min_reallocation_s = round_s, whole_steps, min_reallocation_s
+        self._rules = np.array([(round_s or 0.0, min_reallocation_s, preemptive, even_split, whole_steps)], RULES)
         self._source = workload
         self._n_gpus = cluster.n_gpus
         self.version = 0
@@ -90,16 +90,11 @@ class Simulator:
             self.workload = self._source(np.random.default_rng(seed))
         else:
             self.workload = self._source
-        self.fixed = fixed_part(self.cluster, self.workload, preemptive=self.preemptive, even_split=self.even_split)
+        self.fixed = fixed_part(self.cluster, self.workload, self._rules)
         self.state: State = initial_state(self.cluster, self.fixed)
         self._exclusive_s: np.ndarray | None = None
         self._timeline = np.zeros(2 * self._n_gpus, SEGMENT)
-        self._round = -1
-        self.version += 1
-        if self.round_s and not self.whole_steps:
-            self._advance_to_round()
-        else:
-            self._advance_to_event()
+        self.change(kernels.next_epoch)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -193,15 +188,16 @@ class Simulator:
             raise PlanError(f"plan needs more {self.cluster.type_names[at]} GPUs than are free or given back by it")
         if code != plans.OK:
             raise PlanError(f"{self._name(plan.jobs[at])} {_WHY[code]}: {plan.counts[at].tolist()}")
-        self.version += 1
-        self._reserve_timeline()
-        return plans.apply_plan(self.fixed, self.state, self._timeline, plan.jobs, plan.counts, places)
+        return int(self.change(plans.apply_plan, plan.jobs, plan.counts, places))
 
-    def change(self, kernel: Callable[..., None], *args: Any) -> None:
-        """Let a compiled ``kernel(fixed, state, timeline, *args)`` place jobs that it knows to fit, unchecked."""
+    def change(self, kernel: Callable[..., Any], *args: Any) -> Any:
+        """Let a compiled ``kernel(fixed, state, timeline, *args)`` move time or place jobs that it knows to fit.
+
+        Nothing is checked. The timeline has room for one segment a GPU at the least.
+        """
         self.version += 1
         self._reserve_timeline()
-        kernel(self.fixed, self.state, self._timeline, *args)
+        return kernel(self.fixed, self.state, self._timeline, *args)
 
     def advance(self) -> Elapsed:
         """Move to the next decision epoch (or to the end of the last job).
@@ -213,13 +209,7 @@ class Simulator:
             waiting = self.gather_active()[0]
             raise StallError(f"{len(waiting)} jobs wait on an idle cluster, first {self._name(waiting[0])}")
         from_s, from_job_s = self.time_s, self.job_seconds
-        self.version += 1
-        if self.whole_steps:
-            self._advance_whole_steps()
-        elif self.round_s:
-            self._advance_to_round()
-        else:
-            self._advance_to_event()
+        self.change(kernels.next_epoch)
         return Elapsed(self.time_s - from_s, self.job_seconds - from_job_s)
 
     def clone(self) -> Simulator:
@@ -228,50 +218,6 @@ class Simulator:
         twin.state = self.state.copy()
         twin._timeline = self._timeline.copy()
         return twin
-
-    def _advance_events(self, until_s: float) -> int:
-        self._reserve_timeline()
-        return kernels.advance_events(self.fixed, self.state, self._timeline, until_s)
-
-    def _advance_to_event(self) -> None:
-        """On to the next event that leaves some job in the system."""
-        self._advance_events(np.inf)
-        while self.state.clock["n_active"][0] == 0 and not self.done:
-            self._advance_events(np.inf)
-
-    def _advance_to_round(self) -> None:
-        """Let events pass up to the next tick at which some job is in the system."""
-        assert self.round_s is not None
-        clock = self.state.clock[0]
-        while not self.done:
-            self._round += 1
-            if clock["n_active"] == 0:  # idle: skip the empty rounds
-                next_arrival_s = self.fixed.jobs["arrival_s"][clock["next_arrival"]]
-                self._round = max(self._round, math.ceil(next_arrival_s / self.round_s))
-            tick_s = self._round * self.round_s
-            while not self.done:
-                self._advance_events(tick_s)
-                if clock["time_s"] >= tick_s:
-                    break
-            if clock["n_active"] > 0:
-                return
-
-    def _advance_whole_steps(self) -> None:
-        """Gavel's rounds, up to one that may decide."""
-        assert self.round_s is not None
-        clock = self.state.clock[0]
-        began_s = float(clock["time_s"])
-        may_decide_at_s = began_s + self.min_reallocation_s if began_s > 0 else 0.0  # as in Gavel
-        moved = 0
-        while not self.done:
-            if clock["n_running"] > 0:
-                self._reserve_timeline()
-                moved += kernels.advance_whole_steps(self.fixed, self.state, self._timeline, self.round_s)
-            else:  # nothing runs: on to the next arrival, or to where waiting jobs may be placed
-                waits = clock["n_active"] > 0 and moved > 0
-                moved += self._advance_events(may_decide_at_s if waits else np.inf)
-            if clock["n_active"] > 0 and moved > 0 and clock["time_s"] >= may_decide_at_s:
-                return
 
     def _reserve_timeline(self) -> None:
         """Make room for what one move can write: at most one segment a GPU."""

@@ -315,6 +315,60 @@ def _whole_steps_end(record, begin_s, round_s):
 
 
 @njit
+def next_epoch(fixed, state, timeline):
+    """Move to the next decision epoch, or to the end of the last job; see the rules of ``Simulator``.
+
+    The caller has made sure that something will happen, and that the timeline has room for a segment a GPU.
+    """
+    if fixed.rules[0].whole_steps > 0:
+        _next_whole_steps_epoch(fixed, state, timeline)
+    elif fixed.rules[0].round_s > 0.0:
+        _next_round(fixed, state, timeline)
+    else:
+        clock = state.clock[0]
+        advance_events(fixed, state, timeline, np.inf)
+        while clock.n_active == 0 and clock.n_done < fixed.jobs.shape[0]:
+            advance_events(fixed, state, timeline, np.inf)
+
+
+@njit
+def _next_round(fixed, state, timeline):
+    """Let events pass up to the next tick at which some job is in the system."""
+    clock = state.clock[0]
+    round_s = fixed.rules[0].round_s
+    while clock.n_done < fixed.jobs.shape[0]:
+        clock.round += 1
+        if clock.n_active == 0:  # idle: skip the empty rounds
+            next_arrival_s = fixed.jobs[clock.next_arrival].arrival_s
+            clock.round = max(clock.round, np.int64(np.ceil(next_arrival_s / round_s)))
+        tick_s = clock.round * round_s
+        while clock.n_done < fixed.jobs.shape[0]:
+            advance_events(fixed, state, timeline, tick_s)
+            if clock.time_s >= tick_s:
+                break
+        if clock.n_active > 0:
+            return
+
+
+@njit
+def _next_whole_steps_epoch(fixed, state, timeline):
+    """Gavel's rounds, up to one that may decide."""
+    clock = state.clock[0]
+    rules = fixed.rules[0]
+    began_s = clock.time_s
+    may_decide_at_s = began_s + rules.min_reallocation_s if began_s > 0.0 else 0.0  # as in Gavel
+    moved = 0
+    while clock.n_done < fixed.jobs.shape[0]:
+        if clock.n_running > 0:
+            moved += advance_whole_steps(fixed, state, timeline, rules.round_s)
+        else:  # nothing runs: on to the next arrival, or to where waiting jobs may be placed
+            waits = clock.n_active > 0 and moved > 0
+            moved += advance_events(fixed, state, timeline, may_decide_at_s if waits else np.inf)
+        if clock.n_active > 0 and moved > 0 and clock.time_s >= may_decide_at_s:
+            return
+
+
+@njit
 def gather_waiting(state, jobs):
     """Write the first waiting jobs by arrival into ``jobs`` (n,); returns how many there are, up to n."""
     found = 0

@@ -45,7 +45,16 @@ TYPE_SPEC = np.dtype(
     ],
     align=True,
 )
-RULES = np.dtype([("preemptive", "i4"), ("even_split", "i4")], align=True)
+RULES = np.dtype(
+    [
+        ("round_s", "f8"),  # 0: every event is a decision epoch
+        ("min_reallocation_s", "f8"),
+        ("preemptive", "i4"),
+        ("even_split", "i4"),
+        ("whole_steps", "i8"),
+    ],
+    align=True,
+)
 
 JOB = np.dtype(
     [
@@ -86,6 +95,7 @@ CLOCK = np.dtype(
         ("last_active", "i8"),
         ("first_waiting", "i8"),  # in the list of active jobs: all before it run
         ("free_hold", "i8"),  # head of the unused holds
+        ("round", "i8"),  # rounds that have begun, less one
     ],
     align=True,
 )
@@ -117,8 +127,8 @@ class State(NamedTuple):
         return State(*(array.copy() for array in self))
 
 
-def fixed_part(cluster: Cluster, workload: Workload, *, preemptive: bool, even_split: bool) -> Fixed:
-    """The constants of a run; raises InputError for a job that the cluster can never run."""
+def fixed_part(cluster: Cluster, workload: Workload, rules: np.ndarray) -> Fixed:
+    """The constants of a run under ``rules`` (1,) RULES; raises InputError for a job that the cluster can never run."""
     workload.check_runnable(cluster)
     jobs = np.zeros(len(workload), JOB_SPEC)
     for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
@@ -137,7 +147,6 @@ def fixed_part(cluster: Cluster, workload: Workload, *, preemptive: bool, even_s
     measured = np.zeros((0, len(types), 1, 2))
     if workload.measured is not None:
         measured = workload.measured.for_types(cluster.type_names)
-    rules = np.array([(preemptive, even_split)], RULES)
     return Fixed(jobs, workload.speed_on(cluster), types, measured, rules)
 
 
@@ -159,6 +168,6 @@ def initial_state(cluster: Cluster, fixed: Fixed) -> State:
     holds["next"] = np.arange(1, n_gpus + 1)
     holds["next"][-1] = NONE
     clock = np.zeros(1, CLOCK)
-    clock["first_active"] = clock["last_active"] = clock["first_waiting"] = NONE
+    clock["first_active"] = clock["last_active"] = clock["first_waiting"] = clock["round"] = NONE
     counts = np.zeros((len(jobs), len(fixed.types)), np.int32)
     return State(jobs, counts, nodes, uses, holds, np.zeros(n_gpus, np.int32), clock)
