@@ -8,7 +8,8 @@ import numpy as np
 
 from baselines.options import one_of
 from hetenv.cluster import Cluster
-from hetenv.scheduler import Plan, Snapshot
+from hetenv.scheduler import Plan, QueueDiscipline, Snapshot
+from hetenv.simulator import Simulator
 from hetenv.simulator.draft import Draft
 
 
@@ -34,6 +35,7 @@ class FIFO:
     decides = frozenset({"place", "size"})
 
     def __init__(self, backfill: str = "strict") -> None:
+        self._backfill = backfill
         self._fill = _FILL[one_of("backfill", backfill, tuple(_FILL))]
         self.name = "fifo" if backfill == "strict" else f"fifo-{backfill}"
 
@@ -46,6 +48,11 @@ class FIFO:
         draft = snapshot.draft()
         self._fill(snapshot, draft)
         return draft.plan()
+
+    def discipline(self, simulator: Simulator) -> QueueDiscipline | None:
+        if self._backfill == "easy":
+            return None
+        return QueueDiscipline(np.arange(len(simulator.workload)), skip=self._backfill == "skip")
 
 
 def _strict(snapshot: Snapshot, draft: Draft) -> None:

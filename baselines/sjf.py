@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hetenv.cluster import Cluster
-from hetenv.scheduler import Plan, Snapshot
+from hetenv.scheduler import Plan, QueueDiscipline, Snapshot
+from hetenv.simulator import Simulator
 
 
 class SJF:
@@ -31,3 +32,13 @@ class SJF:
         order = np.argsort(snapshot.exclusive_s[waiting], kind="stable")
         draft.fill(snapshot.jobs[waiting][order], skip=True)
         return draft.plan()
+
+    def discipline(self, simulator: Simulator) -> QueueDiscipline:
+        return shortest_alone_first(simulator)
+
+
+def shortest_alone_first(simulator: Simulator) -> QueueDiscipline:
+    """Jobs by their total time alone on the cluster, ties by arrival."""
+    rank = np.empty(len(simulator.workload), np.int64)
+    rank[np.argsort(simulator.exclusive_s, kind="stable")] = np.arange(len(rank))
+    return QueueDiscipline(rank, skip=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.sjf import shortest_alone_first
 from hetenv.cluster import Cluster
-from hetenv.scheduler import Plan, Snapshot
+from hetenv.scheduler import Plan, QueueDiscipline, Snapshot
+from hetenv.simulator import Simulator
 
 
 class SRTF:
@@ -53,3 +55,7 @@ class SRTF:
             holders = holders[~paused]
             draft.fill(jobs[[row]], skip=True)
         return draft.plan()
+
+    def discipline(self, simulator: Simulator) -> QueueDiscipline | None:
+        # Without preemption all waiting jobs are fresh, and remaining time is total time.
+        return None if simulator.preemptive else shortest_alone_first(simulator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -272,3 +272,18 @@ class Scheduler(Protocol):
 
     def plan(self, snapshot: Snapshot) -> Plan:
         """What to change now."""
+
+
+class QueueDiscipline(NamedTuple):
+    """A scheduler that starts waiting jobs in a fixed order, each on the free allocation where it finishes first."""
+
+    rank: np.ndarray  # (J,) int64, place of each job in the order, all different
+    skip: bool  # whether jobs pass one that fits nowhere; otherwise it blocks those behind it
+
+
+@runtime_checkable
+class QueueScheduler(Scheduler, Protocol):
+    """A scheduler whose plans may be those of a queue, so that whole traces run compiled."""
+
+    def discipline(self, simulator: Simulator) -> QueueDiscipline | None:
+        """What ``plan`` does at every epoch of this run; None if it does something else."""

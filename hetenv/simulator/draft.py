@@ -49,7 +49,7 @@ class Draft:
         """
         free = self._free if within is None else np.minimum(self._free, within)
         counts = np.zeros_like(free)
-        return counts, _fastest_run_s(self._fixed, self._state, self._nodes, free, job, counts)
+        return counts, fastest_run_s(self._fixed, self._state, self._nodes, free, job, counts)
 
     def fastest_among(self, job: int, free: np.ndarray) -> np.ndarray:
         """(M,) counts of the fastest category for ``job`` were ``free`` (M,) GPUs free on the emptiest nodes."""
@@ -137,7 +137,7 @@ def _size_limits(fixed, state, job):
 
 
 @njit
-def _fastest_run_s(fixed, state, nodes, free, job, counts):
+def fastest_run_s(fixed, state, nodes, free, job, counts):
     """Fill ``counts`` with the fastest allocation of ``free`` (M,) and return the seconds to the finish."""
     least, most = _size_limits(fixed, state, job)
     if free.sum() < least:
@@ -176,14 +176,14 @@ def _make_room(fixed, state, nodes, free, job, victims):
     """Which ``victims`` to preempt; works ``nodes`` and ``free`` up as scratch."""
     chosen = np.zeros(victims.shape[0], np.bool_)
     counts = np.zeros(free.shape[0], np.int64)
-    if _fastest_run_s(fixed, state, nodes, free, job, counts) < np.inf:
+    if fastest_run_s(fixed, state, nodes, free, job, counts) < np.inf:
         return chosen
     for at in range(victims.shape[0]):
         for m in range(free.shape[0]):
             chosen[at] = chosen[at] or (state.counts[victims[at], m] > 0 and can_use(fixed, job, m))
         if chosen[at]:
             _give_back(state, nodes, free, victims[at])
-            if _fastest_run_s(fixed, state, nodes, free, job, counts) < np.inf:
+            if fastest_run_s(fixed, state, nodes, free, job, counts) < np.inf:
                 return chosen
     chosen[:] = False
     return chosen
@@ -196,7 +196,7 @@ def _fill(fixed, state, nodes, free, jobs, skip, started, run_s, counts):
     for at in range(jobs.shape[0]):
         if n_started == started.shape[0] or free.sum() == 0:
             return at, n_started
-        if _fastest_run_s(fixed, state, nodes, free, jobs[at], counts[n_started]) < np.inf:
+        if fastest_run_s(fixed, state, nodes, free, jobs[at], counts[n_started]) < np.inf:
             run_s[n_started] = _take(fixed, state, nodes, free, jobs[at], counts[n_started])
             started[n_started] = jobs[at]
             n_started += 1

@@ -12,8 +12,9 @@ import numpy as np
 from hetenv.cluster import Cluster
 from hetenv.errors import PlanError, StallError
 from hetenv.metrics import summarize
-from hetenv.scheduler import Scheduler
+from hetenv.scheduler import QueueScheduler, Scheduler
 from hetenv.simulator.core import Simulator
+from hetenv.simulator.queueing import CAN_TIME, run_queue
 from hetenv.workload import Workload
 
 if TYPE_CHECKING:
@@ -86,21 +87,30 @@ class Result:
 def run_to_end(simulator: Simulator, scheduler: Scheduler, *, seed: int = 0) -> np.ndarray:
     """Let ``scheduler`` decide at every epoch until all jobs are done; returns (D,) decision seconds.
 
+    A ``QueueScheduler`` runs compiled, to the same result.
+
     Raises:
         StallError: the scheduler left jobs waiting on an idle cluster.
         PlanError: the scheduler asked for the impossible; the message names it.
     """
     scheduler.reset(simulator.cluster, seed)
+    discipline = scheduler.discipline(simulator) if CAN_TIME and isinstance(scheduler, QueueScheduler) else None
+    try:
+        if discipline is not None:
+            return run_queue(simulator, discipline)
+        return _run_plans(simulator, scheduler)
+    except (PlanError, StallError) as error:
+        raise type(error)(f"scheduler {scheduler.name}: {error}") from None
+
+
+def _run_plans(simulator: Simulator, scheduler: Scheduler) -> np.ndarray:
     decision_s = []
     while not simulator.done:
         begin = time.perf_counter()
         plan = scheduler.plan(simulator.snapshot())
         decision_s.append(time.perf_counter() - begin)
-        try:
-            simulator.apply(plan)
-            simulator.advance()
-        except (PlanError, StallError) as error:
-            raise type(error)(f"scheduler {scheduler.name}: {error}") from None
+        simulator.apply(plan)
+        simulator.advance()
     return np.array(decision_s)
 
 

@@ -7,8 +7,11 @@ import pytest
 
 import baselines
 from hetenv.cluster import Cluster
-from hetenv.simulator import simulate
+from hetenv.scheduler import QueueScheduler
+from hetenv.simulator import Simulator, simulate
+from hetenv.simulator.run import run_to_end
 from hetenv.workload import Workload
+from tests.baselines.cases import small_cluster, small_workload
 
 
 def starts(name: str, arrival_s, iterations, gpus, cluster_gpus: int = 4, **options) -> list[float]:
@@ -116,3 +119,50 @@ def test_fifo_perf_stops_at_a_job_that_fits_nowhere_but_skips_one_that_cannot_ru
     wide = busy.replace(min_gpus=[1, 2, 1], max_gpus=[1, 2, 1])
     result = simulate(wide, Cluster.from_counts({"a": 1, "b": 2}), baselines.make("fifo-perf"))
     assert result.jobs["start_s"].tolist() == [0.0, 10.0, 10.0]  # neither type has two: all behind it wait
+
+
+MODES: dict[str, dict] = {
+    "events": {},
+    "rounds": {"round_s": 30.0},
+    "whole steps": {"round_s": 30.0, "whole_steps": True, "min_reallocation_s": 45.0},
+    "even split": {"even_split": True},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["rigid", "moldable", "malleable", "measured"])
+@pytest.mark.parametrize("name", ["fifo", "fifo-skip", "sjf", "srtf"])
+def test_a_compiled_queue_does_what_its_plans_do(name: str, kind: str, mode: str) -> None:
+    workload, cluster, scheduler = small_workload(kind, 40, gap_s=8.0), small_cluster(), baselines.make(name)
+    assert isinstance(scheduler, QueueScheduler)
+    compiled = Simulator(cluster, workload, **MODES[mode])
+    decision_s = run_to_end(compiled, scheduler)
+    assert (compiled.state.jobs["start_s"] > workload.arrival_s).any()  # some had to wait
+
+    planned, n_decisions = Simulator(cluster, workload, **MODES[mode]), 0
+    while not planned.done:
+        planned.apply(scheduler.plan(planned.snapshot()))
+        planned.advance()
+        n_decisions += 1
+    assert n_decisions == len(decision_s)
+    assert [array.tobytes() for array in compiled.state] == [array.tobytes() for array in planned.state]
+    assert compiled.timeline.tobytes() == planned.timeline.tobytes()
+
+
+def test_a_compiled_queue_goes_on_from_where_a_simulation_stands() -> None:
+    workload, scheduler = small_workload("rigid", 40, gap_s=8.0), baselines.make("sjf")
+    whole, halves = Simulator(small_cluster(), workload), Simulator(small_cluster(), workload)
+    run_to_end(whole, scheduler)
+    for _ in range(30):
+        halves.apply(scheduler.plan(halves.snapshot()))
+        halves.advance()
+    assert not halves.done
+    assert halves.snapshot().n_waiting > 0
+    run_to_end(halves, scheduler)
+    assert whole.timeline.tobytes() == halves.timeline.tobytes()
+
+
+@pytest.mark.parametrize("name", ["srtf", "fifo-easy"])
+def test_no_queue_where_running_jobs_are_paused_or_places_reserved(name: str) -> None:
+    simulator = Simulator(small_cluster(), small_workload("rigid"), preemptive=True)
+    assert baselines.make(name).discipline(simulator) is None
