@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hetenv.compiled import njit
 from hetenv.matching import OnlineTerms, Placement, PlacementProblem, exclusive_share_s
 from hetenv.scheduler import Plan, Snapshot
 from hetenv.simulator.draft import Draft
@@ -71,7 +72,9 @@ def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> 
     fragments. When nothing would run at all, or a placement does not survive packing (a measured rate of 0 once
     spread over nodes), waiting jobs take their fastest free allocation by arrival instead.
     """
-    draft, movable, most = _open_epoch(snapshot)
+    if (opened := _open_epoch(snapshot)) is None:
+        return Plan.nothing(len(snapshot.total))
+    draft, movable, most = opened
     sound = True
     if (epoch := pose_epoch(snapshot, objective, draft.free, movable, most)) is not None:
         sound = _carry_out(draft, snapshot, epoch.rows, solve(epoch.problem, epoch.terms).counts)
@@ -83,7 +86,9 @@ def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> 
 
 def anyone_competes(snapshot: Snapshot) -> bool:
     """Whether ``plan_epoch`` has something to solve; otherwise its plan is the same under every objective."""
-    draft, movable, most = _open_epoch(snapshot)
+    if (opened := _open_epoch(snapshot)) is None:
+        return False
+    draft, movable, most = opened
     capacity = draft.free + snapshot.counts[movable].sum(axis=0)
     return bool(capacity.any() and (movable | _may_start(snapshot, capacity, most)).any())
 
@@ -142,15 +147,20 @@ def pose_epoch(
     return EpochProblem(rows, problem, terms)
 
 
-def _open_epoch(snapshot: Snapshot) -> tuple[Draft, np.ndarray, np.ndarray]:
-    """The draft with the jobs too varied to compete in place, (A,) bool who may move, (A,) most GPUs to ask for."""
-    draft = snapshot.draft()
+def _open_epoch(snapshot: Snapshot) -> tuple[Draft, np.ndarray, np.ndarray] | None:
+    """The draft with the jobs too varied to compete in place, (A,) bool who may move, (A,) most GPUs to ask for.
+
+    None when nobody can move and nobody waits, or waits for GPUs of which none is free: then nothing can change.
+    """
     movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
-    if not draft.free.any() and not movable.any():
-        return draft, movable, snapshot.size_limits[1]
-    most = _most_gpus(snapshot, draft.free + snapshot.counts[movable].sum(axis=0))
-    too_varied = snapshot.waiting & (most < snapshot.size_limits[0])
-    draft.fill(snapshot.jobs[too_varied], skip=True)
+    if not movable.any() and (snapshot.n_waiting == 0 or not snapshot.free.any()):
+        return None
+    draft = snapshot.draft()
+    least, most = snapshot.size_limits
+    most = _most_gpus(draft.free + snapshot.counts[movable].sum(axis=0), least, most, float(MOST_CATEGORIES))
+    too_varied = snapshot.waiting & (most < least)
+    if too_varied.any():
+        draft.fill(snapshot.jobs[too_varied], skip=True)
     return draft, movable & (snapshot.counts.sum(axis=1) <= most), most
 
 
@@ -174,19 +184,30 @@ def _carry_out(draft: Draft, snapshot: Snapshot, rows: np.ndarray, counts: np.nd
     )
 
 
-def _most_gpus(snapshot: Snapshot, capacity: np.ndarray) -> np.ndarray:
-    """(A,) most GPUs at which a job's sizes still have ``MOST_CATEGORIES`` at most; below its least if none have."""
-    least, most = snapshot.size_limits
-    largest = int(min(capacity.sum(), most.max(initial=1)))
-    ways = np.zeros(largest + 1)  # count vectors of each size within capacity
+@njit
+def _most_gpus(capacity, least, most, categories):
+    """(A,) most GPUs at which a job's sizes still have so many ``categories`` at most; below its least if none have.
+
+    ``capacity`` (M,), ``least`` and ``most`` (A,) GPUs of each job.
+    """
+    largest = 1
+    for job in range(most.shape[0]):
+        largest = max(largest, most[job])
+    largest = min(largest, capacity.sum())
+    ways = np.zeros(largest + 1)  # count vectors of each size within the types so far
     ways[0] = 1.0
     for gpus in capacity:
-        ways = np.cumsum(ways)
-        ways[gpus + 1 :] -= ways[: max(largest - gpus, 0)].copy()
-    up_to = np.concatenate([[0.0], np.cumsum(ways)])  # up_to[n]: sizes below n
-    first = np.minimum(least, largest + 1)
-    bounded = np.searchsorted(up_to, up_to[first] + MOST_CATEGORIES, side="right") - 2
-    return np.minimum(most, np.where(least > largest, most, bounded))
+        up_to = np.cumsum(ways)
+        for n in range(largest + 1):
+            ways[n] = up_to[n] - (up_to[n - gpus - 1] if n > gpus else 0.0)
+    below = np.zeros(largest + 2)  # count vectors of all sizes below n
+    below[1:] = np.cumsum(ways)
+    asked = most.copy()
+    for job in range(most.shape[0]):
+        if least[job] <= largest:
+            bounded = np.searchsorted(below, below[least[job]] + categories, side="right") - 2
+            asked[job] = min(most[job], bounded)
+    return asked
 
 
 def _may_start(snapshot: Snapshot, capacity: np.ndarray, most: np.ndarray) -> np.ndarray:
@@ -211,6 +232,9 @@ def _competitors(
     remaining_s: np.ndarray, waiting: np.ndarray, movable: np.ndarray, max_jobs: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that compete, ascending, and the movable rows left out; see ``OnlineObjective.max_jobs``."""
+    everyone = np.flatnonzero(waiting | movable)
+    if len(everyone) <= max_jobs:
+        return everyone, everyone[:0]
     queue, running = np.flatnonzero(waiting), np.flatnonzero(movable)
     n_running = min(len(running), max(max_jobs // 2, max_jobs - len(queue)))
     n_queue = min(len(queue), max_jobs - n_running)

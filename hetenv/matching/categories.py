@@ -97,6 +97,10 @@ class CountVectors:
     def __len__(self) -> int:
         return len(self.key)
 
+    def rows_between(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First rows (C,) of at least ``low`` (C,) GPUs, and of more than ``high`` (C,)."""
+        return self.block[np.minimum(low, len(self.block) - 1)], self.block[np.minimum(high + 1, len(self.block) - 1)]
+
 
 def type_keys(limit: np.ndarray) -> np.ndarray:
     """(M,) key increments: one digit per type in mixed radix ``limit + 1``, under a leading digit for the size."""
@@ -111,24 +115,26 @@ def type_keys(limit: np.ndarray) -> np.ndarray:
 
 
 def count_vectors(limit: np.ndarray, sizes: np.ndarray) -> CountVectors:
-    """All count vectors of the given total ``sizes`` with at most ``limit`` (M,) GPUs per type, and the empty one.
+    """All count vectors of the given total ``sizes``, ascending, with at most ``limit`` (M,) GPUs per type, and the
+    empty one.
 
     Tables are kept for the last few calls, since an online caller asks for the same ones at each event.
 
     Raises:
         InputError: more than four million vectors.
     """
-    possible = np.unique(sizes[(sizes > 0) & (sizes <= limit.sum())])
-    return _cached_vectors(tuple(limit.tolist()), tuple(possible.tolist()))
+    return _cached_vectors(tuple(limit.tolist()), tuple(sizes.tolist()))
 
 
 @lru_cache(maxsize=16)
 def _cached_vectors(limits: tuple[int, ...], sizes: tuple[int, ...]) -> CountVectors:
     limit = np.array(limits, np.int64)
-    n_vectors = 1 + sum(_count_of_sizes(limits)[n] for n in sizes)
+    possible = [n for n in sizes if 0 < n <= sum(limits)]
+    ways = _count_of_sizes(limits)
+    n_vectors = 1 + sum(ways[n] for n in possible)
     if n_vectors > MOST_VECTORS:
         raise InputError("max_gpus", f"{n_vectors} ways to choose GPUs", "lower max_gpus or merge types")
-    counts = _fill_vectors(limit, np.array(sizes, np.int64), n_vectors)
+    counts = _fill_vectors(limit, np.array(possible, np.int64), n_vectors)
     type_key = type_keys(limit)
     key = counts @ type_key
     return CountVectors.of(counts, key, type_key, limit, _rows_below(counts, key, type_key))

@@ -39,9 +39,7 @@ def solve_exact(problem: PlacementProblem, **online: Unpack[OnlineTerms]) -> Pla
     order = terms.canonical_order()
     terms, nothing = terms.take(order), np.full(problem.n_jobs, -1, np.int64)
     menus = PricedMenus(problem, terms, order, np.zeros(problem.n_types), nothing)
-    menu, choice, prices, bound, least, _ = clear_market(
-        menus, problem, terms, order, np.zeros(problem.n_types), nothing, 300
-    )
+    menu, choice, prices, bound, least, _ = clear_market(menus, problem, np.zeros(problem.n_types), nothing, 300)
     total, counts = menu.total(choice), menu.counts_of(choice)
     tolerance = 1e-9 * abs(total)
     if total - bound > tolerance:

@@ -115,6 +115,7 @@ def _sample(menu, capacity, speed, work, measured, held, share_s, samples, beta,
     n_gpus = capacity.sum()
     ways = count_ways(smallest, largest, may_wait, n_gpus)
     sizes, best_sizes = np.zeros(n_jobs, np.int64), np.zeros(n_jobs, np.int64)
+    tried = np.empty((samples, n_jobs), np.int64)
     size_of_job, additive_sizes = np.zeros(n_jobs, np.int64), np.zeros(n_jobs, np.int64)
     choice = np.zeros(n_jobs, np.int64)
     counts, valuation = np.zeros((n_jobs, capacity.shape[0]), np.int64), np.zeros(speed.shape)
@@ -128,6 +129,9 @@ def _sample(menu, capacity, speed, work, measured, held, share_s, samples, beta,
             unrank_sizes(ways, smallest, largest, may_wait, alpha, rng, sizes)
         else:
             jitter_sizes(best_sizes, smallest, largest, may_wait, n_gpus, rng, sizes)
+        tried[sample] = sizes
+        if _known(tried, sample):  # the same sizes end in the same placement
+            continue
         size_of_job[order] = sizes
         left = capacity.copy()
         _keep_current(menu, order, held, size_of_job, left, choice, settled)
@@ -149,6 +153,18 @@ def _sample(menu, capacity, speed, work, measured, held, share_s, samples, beta,
             best_sizes[:] = sizes
             best_choice[:] = choice
     return best_choice
+
+
+@njit
+def _known(tried, sample):
+    """Whether row ``sample`` of ``tried`` (N, S) equals an earlier one."""
+    for earlier in range(sample):
+        i = 0
+        while i < tried.shape[1] and tried[earlier, i] == tried[sample, i]:
+            i += 1
+        if i == tried.shape[1]:
+            return True
+    return False
 
 
 @njit

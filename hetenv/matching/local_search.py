@@ -10,59 +10,68 @@ from __future__ import annotations
 import numpy as np
 
 from hetenv.compiled import njit
-from hetenv.matching.menu import find_entry, free_gpus
+from hetenv.matching.menu import find_entry, find_from, free_gpus
 
 
 @njit
-def _savings(menu, choice, job, smallest_slot, saving):
-    """Write what ``job`` gains or loses by each exchange into ``saving`` (S, M + 1, M + 1).
-
-    ``saving[i, a, b]``: change of cost when job i gives type a - 1 and takes type b - 1, inf if it cannot.
-    """
-    slots = saving.shape[1]
-    entry = choice[job]
-    row = menu.vector[entry]
+def _exchanges(menu, smallest_slot):
+    """(X, 3) int64: every exchange (a, b), give type a - 1 and take type b - 1, by what it adds to the key."""
+    slots = menu.type_key.shape[0] + 1
+    exchanges = np.empty((slots * slots, 3), np.int64)
+    end = 0
     for a in range(smallest_slot, slots):
         for b in range(smallest_slot, slots):
-            if a == b:
-                continue
-            saving[job, a, b] = np.inf
-            gives = a == 0 or menu.counts[row, a - 1] > 0
-            if gives and (b == 0 or menu.counts[row, b - 1] < menu.limit[b - 1]):
-                wanted = menu.key[row]
-                if a > 0:
-                    wanted -= menu.type_key[a - 1]
-                if b > 0:
-                    wanted += menu.type_key[b - 1]
-                other = find_entry(menu, job, wanted)
-                if other >= 0:
-                    saving[job, a, b] = menu.cost[other] - menu.cost[entry]
+            if a != b:
+                added = (menu.type_key[b - 1] if b > 0 else 0) - (menu.type_key[a - 1] if a > 0 else 0)
+                exchanges[end] = a, b, added
+                end += 1
+    return exchanges[np.argsort(exchanges[:end, 2], kind="mergesort")]
+
+
+@njit
+def _savings(menu, choice, job, exchanges, saving):
+    """Write what ``job`` gains or loses by each of the ``exchanges`` into ``saving`` (M + 1, M + 1, S).
+
+    ``saving[a, b, i]``: change of cost when job i gives type a - 1 and takes type b - 1, inf if it cannot. Exchanges
+    and menu both ascend by key, so that one walk along the menu finds them all.
+    """
+    current = choice[job]
+    row, last = menu.vector[current], menu.start[job + 1]
+    entry = find_from(menu, job, menu.key[row] + exchanges[0, 2]) if len(exchanges) > 0 else last
+    for x in range(exchanges.shape[0]):
+        a, b, wanted = exchanges[x, 0], exchanges[x, 1], menu.key[row] + exchanges[x, 2]
+        saving[a, b, job] = np.inf
+        while entry < last and menu.key[menu.vector[entry]] < wanted:
+            entry += 1
+        if entry == last or menu.key[menu.vector[entry]] > wanted:
+            continue
+        if (a == 0 or menu.counts[row, a - 1] > 0) and (b == 0 or menu.counts[row, b - 1] < menu.limit[b - 1]):
+            saving[a, b, job] = menu.cost[entry] - menu.cost[current]
 
 
 @njit
 def _play(saving, tree, a, b, node):
     """Settle one match of the tournament of exchange (a, b): the earlier job wins a tie."""
     left, right = tree[a, b, 2 * node], tree[a, b, 2 * node + 1]
-    if right < 0 or (left >= 0 and saving[left, a, b] <= saving[right, a, b]):
+    if right < 0 or (left >= 0 and saving[a, b, left] <= saving[a, b, right]):
         tree[a, b, node] = left
     else:
         tree[a, b, node] = right
 
 
 @njit
-def _refresh(menu, choice, job, smallest_slot, saving, tree, leaves):
+def _refresh(menu, choice, job, exchanges, saving, tree, leaves):
     """Recompute the savings of ``job`` and the matches above it.
 
     ``tree`` (M + 1, M + 1, 2 * leaves): per exchange a tournament of jobs; node 1 holds the job of least change.
     """
-    _savings(menu, choice, job, smallest_slot, saving)
-    for a in range(smallest_slot, saving.shape[1]):
-        for b in range(smallest_slot, saving.shape[1]):
-            if a != b:
-                node = (leaves + job) // 2
-                while node >= 1:
-                    _play(saving, tree, a, b, node)
-                    node //= 2
+    _savings(menu, choice, job, exchanges, saving)
+    for x in range(exchanges.shape[0]):
+        a, b = exchanges[x, 0], exchanges[x, 1]
+        node = (leaves + job) // 2
+        while node >= 1:
+            _play(saving, tree, a, b, node)
+            node //= 2
 
 
 @njit
@@ -72,8 +81,8 @@ def _best_other(saving, tree, leaves, a, b, winner):
     node = leaves + winner
     while node > 1:
         rival = tree[a, b, node ^ 1]
-        if rival >= 0 and saving[rival, a, b] < change:
-            change, job = saving[rival, a, b], rival
+        if rival >= 0 and saving[a, b, rival] < change:
+            change, job = saving[a, b, rival], rival
         node //= 2
     return change, job
 
@@ -99,16 +108,17 @@ def move_single_gpus(menu, capacity, choice, smallest_slot, tolerance):
     leaves = 1
     while leaves < n_jobs:
         leaves *= 2
-    saving = np.full((n_jobs, slots, slots), np.inf)
+    saving = np.full((slots, slots, n_jobs), np.inf)
     tree = np.full((slots, slots, 2 * leaves), -1, np.int32)
+    exchanges = _exchanges(menu, smallest_slot)
     for i in range(n_jobs):
-        _savings(menu, choice, i, smallest_slot, saving)
-    for a in range(smallest_slot, slots):
-        for b in range(smallest_slot, slots):
-            for i in range(n_jobs):
-                tree[a, b, leaves + i] = i
-            for node in range(leaves - 1, 0, -1):
-                _play(saving, tree, a, b, node)
+        _savings(menu, choice, i, exchanges, saving)
+    for x in range(exchanges.shape[0]):
+        a, b = exchanges[x, 0], exchanges[x, 1]
+        for i in range(n_jobs):
+            tree[a, b, leaves + i] = i
+        for node in range(leaves - 1, 0, -1):
+            _play(saving, tree, a, b, node)
     free = free_gpus(menu, choice, capacity)
     moves = 0
     while True:
@@ -118,29 +128,29 @@ def move_single_gpus(menu, capacity, choice, smallest_slot, tolerance):
                 if a == b:
                     continue
                 i = tree[a, b, 1]
-                change = saving[i, a, b]
+                change = saving[a, b, i]
                 if change < best and (b == 0 or free[b - 1] > 0):  # the pool is the partner
                     best, best_a, best_b, giver, taker = change, a, b, i, -1
                 if a < b:
                     continue
                 j = tree[b, a, 1]
                 if i != j:
-                    if change + saving[j, b, a] < best:
-                        best, best_a, best_b, giver, taker = change + saving[j, b, a], a, b, i, j
-                elif change < np.inf and saving[j, b, a] < np.inf:
+                    if change + saving[b, a, j] < best:
+                        best, best_a, best_b, giver, taker = change + saving[b, a, j], a, b, i, j
+                elif change < np.inf and saving[b, a, j] < np.inf:
                     second, other = _best_other(saving, tree, leaves, a, b, i)
-                    if second + saving[j, b, a] < best:
-                        best, best_a, best_b, giver, taker = second + saving[j, b, a], a, b, other, j
+                    if second + saving[b, a, j] < best:
+                        best, best_a, best_b, giver, taker = second + saving[b, a, j], a, b, other, j
                     second, other = _best_other(saving, tree, leaves, b, a, j)
                     if change + second < best:
                         best, best_a, best_b, giver, taker = change + second, a, b, i, other
         if giver < 0:
             return moves
         _take(menu, choice, giver, best_a, best_b)
-        _refresh(menu, choice, giver, smallest_slot, saving, tree, leaves)
+        _refresh(menu, choice, giver, exchanges, saving, tree, leaves)
         if taker >= 0:
             _take(menu, choice, taker, best_b, best_a)
-            _refresh(menu, choice, taker, smallest_slot, saving, tree, leaves)
+            _refresh(menu, choice, taker, exchanges, saving, tree, leaves)
         else:
             if best_a > 0:
                 free[best_a - 1] += 1

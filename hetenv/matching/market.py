@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from hetenv.errors import InputError
 from hetenv.matching.inputs import per_type
 from hetenv.matching.local_search import force_entries, improve
-from hetenv.matching.menu import Menu
-from hetenv.matching.offers import JobTerms, OnlineTerms, check_room, job_counts, rows_of, settle_terms
-from hetenv.matching.prices import SHORTLIST, ascend_prices, shortlists
+from hetenv.matching.menu import Menu, fits
+from hetenv.matching.offers import OnlineTerms, job_counts, rows_of, settle_terms
+from hetenv.matching.prices import FALL, SHORTLIST, ascend_prices, scale_prices, shortlists
 from hetenv.matching.pricing import PricedMenus, Scan
 from hetenv.matching.problem import Placement, PlacementProblem
-from hetenv.matching.repair import repair, resume
+from hetenv.matching.repair import best_responses, relieve, repair, resume
 from hetenv.matching.selection import genuine_entries, place_stranded, select_entries
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ SMALL, MOST_NODES = 2_000, 100  # entries of such a problem, and nodes of its se
 LEAST_WIDTH, MOST_WIDTH = 24, 64  # categories kept per job: the fewer, the more jobs there are
 SAMPLED_WIDTH = 64  # categories kept per job while some of the jobs settle the first prices
 SAMPLED_JOBS = 64  # how many of them at least
-SETTLED = (
-    5e-5  # relative difference of g over the kept categories and over all at which the former suffice, up to MANY_JOBS
-)
-COARSE = 0.03  # epsilon at the end of the ascent on the sampled jobs
+SETTLED = 5e-5  # relative excess of g over the kept categories at which they suffice, as GOOD_ENOUGH for many jobs
+COARSE, FINE = 0.03, 1e-4  # epsilon (see ``prices``) of the first prices, and where its fall ends
+ROUNDS = 16  # of raising g and keeping more categories; few need more than five
 
 
 class Cleared(NamedTuple):
@@ -59,13 +58,14 @@ def solve_market(
 ) -> Placement:
     """Place the jobs by market prices: near optimal, with a certified gap.
 
-    Newton ascent on the smoothed dual g(p) = sum_i min_c [J_i(c) + p.c] - p.capacity (see ``prices``), first for some
-    of the jobs, then for all, on each job's best categories at the prices (see ``pricing``); a repair by descending
-    cost range, then local search. While the certified gap is above 2e-4 (above 1,000 jobs in proportion to their
-    number), repairs at slightly bent prices follow, and at last jobs are forced in where others must make room; the
-    best of all is returned. If the gap of a small problem still exceeds 0.5 % and ``iterations`` are left, HiGHS
-    chooses among all categories that a better placement could have. Reconstructed from the abstract and sibling
-    papers; details may differ from the published algorithm.
+    If every job's best category fits, that is the optimum and all prices are 0. Otherwise Newton ascent on the smoothed
+    dual g(p) = sum_i min_c [J_i(c) + p.c] - p.capacity (see ``prices``), first for some of the jobs, then for all, on
+    each job's best categories at the prices (see ``pricing``); all jobs take those and move off overfull types at least
+    loss; then local search. While the certified gap is above 2e-4 (above 1,000 jobs in proportion to their number),
+    repairs by descending cost range at slightly bent prices follow, and at last jobs are forced in where others must
+    make room; the best of all is returned. If the gap of a small problem still exceeds 0.5 % and ``iterations`` are
+    left, HiGHS chooses among all categories that a better placement could have. Reconstructed from the abstract and
+    sibling papers; details may differ from the published algorithm.
 
     The order of the jobs makes no difference, save that jobs alike in everything may exchange places.
 
@@ -74,7 +74,7 @@ def solve_market(
         price_offset: (M,) seconds per GPU, added to every category's cost during the search, not to ``total``. It
             bends the choice among categories that are not dominated; it brings back none that are.
         start_prices: (M,) seconds per GPU, a warm start, such as ``prices`` of the last epoch's placement; it saves
-            the search for first prices. All zeros: a cold start.
+            the search for first prices. All zeros, as when nothing was short: a cold start.
         start_counts: (S, M) GPUs per type and job, a warm start, such as the last epoch's placement: where its
             categories are allowed and fit, the first local search starts there.
         iterations: most evaluations of g, at least 1.
@@ -97,7 +97,7 @@ def solve_market(
     if start_counts is not None:
         wanted = rows_of(job_counts("start_counts", start_counts, problem), problem)[order]
     menus = PricedMenus(problem, terms, order, offset, wanted)
-    cleared = clear_market(menus, problem, terms, order, start, wanted, iterations)
+    cleared = clear_market(menus, problem, start, wanted, iterations)
     menu, choice, prices, bound, least, evaluations = cleared
     total = menu.total(choice)
     if total - bound > TOO_FAR * abs(bound) and evaluations < iterations:
@@ -113,25 +113,19 @@ def solve_market(
         total -= float((counts @ offset).sum())
         prices = np.maximum(prices + offset, 0.0)  # what a GPU costs in all: true costs have their bound there
         plain = PricedMenus(problem, terms, order, np.zeros_like(offset), wanted)
-        bound = plain.at(prices, 1).bound(prices, problem.capacity)
+        bound = float(plain.at(prices, 1).least.sum() - prices @ problem.capacity)
     placed = np.empty_like(counts)
     placed[order] = counts
     return Placement(placed, total, min(float(bound), total), prices)
 
 
 def clear_market(
-    menus: PricedMenus,
-    problem: PlacementProblem,
-    terms: JobTerms,
-    order: np.ndarray,
-    start_prices: np.ndarray,
-    wanted: np.ndarray,
-    evaluations: int,
+    menus: PricedMenus, problem: PlacementProblem, start_prices: np.ndarray, wanted: np.ndarray, evaluations: int
 ) -> Cleared:
     """Prices, then a placement: see ``solve_market``.
 
     Args:
-        menus: of the jobs of ``problem``, with their ``terms``, in canonical order, ``order`` (S,).
+        menus: of the jobs of ``problem``, in canonical order.
         start_prices: (M,), zeros for a cold start.
         wanted: (S,) rows of the count vectors to start from, -1 for none.
         evaluations: of g, at most.
@@ -139,86 +133,76 @@ def clear_market(
     Raises:
         InputError: the jobs that must be placed cannot all be.
     """
-    scan, prices, bound, used = _find_prices(menus, problem, terms, order, start_prices, evaluations)
+    if (cleared := _clear_unpriced(menus, problem.capacity)) is not None:
+        return cleared
+    prices, used = start_prices, 1
+    if not start_prices.any():
+        prices, used = _first_prices(menus, problem, evaluations)
+    scan, prices, bound, used = _settle_prices(menus, problem.capacity.astype(float), prices, used, evaluations)
     choice = _place(scan.menu, problem.capacity, prices, bound, wanted)
     return Cleared(scan.menu, choice, prices, bound, scan.least, used)
 
 
-def _find_prices(
-    menus: PricedMenus,
-    problem: PlacementProblem,
-    terms: JobTerms,
-    order: np.ndarray,
-    start_prices: np.ndarray,
-    evaluations: int,
-) -> tuple[Scan, np.ndarray, float, int]:
-    """The menus and least reduced costs at the prices (M,) of the highest g found, these prices, g there,
-    and how often g was evaluated.
+def _clear_unpriced(menus: PricedMenus, capacity: np.ndarray) -> Cleared | None:
+    """Every job on its best category, if all fit: then no GPU has a price, and nothing can be better."""
+    nothing = np.zeros(len(capacity))
+    for most in sorted({min(SAMPLED_JOBS, menus.n_jobs), menus.n_jobs}):  # some jobs tell at once that GPUs are short
+        jobs = menus.sample(most)
+        scan = menus.at(nothing, 1, jobs)
+        choice = best_responses(scan.menu, nothing)
+        if not fits(scan.menu, choice, capacity * (len(jobs) / menus.n_jobs)):
+            return None
+    return Cleared(scan.menu, choice, nothing, float(scan.least.sum()), scan.least, 1)
 
-    Each round raises g over the kept categories, then g over all is evaluated at the new prices; if the two differ,
-    the categories kept are chosen anew and another round follows.
+
+def _first_prices(menus: PricedMenus, problem: PlacementProblem, evaluations: int) -> tuple[np.ndarray, int]:
+    """(M,) prices that are about right for some of the jobs on their share of the GPUs, and how often g was evaluated.
+
+    In proportion to mean speed at first, scaled on each job's best and smallest categories, then on its best ones at
+    those prices.
     """
-    capacity = problem.capacity.astype(float)
-    width = min(MOST_WIDTH, max(LEAST_WIDTH, 4096 // problem.n_jobs))
-    used, fine = 1, min(1e-3, max(1e-4, 5e-7 * problem.n_jobs))
-    if start_prices.any():
-        prices, epsilon = start_prices, 10.0 * fine
-    else:
-        prices, epsilon = _first_prices(menus, problem), 0.3
-        sample = menus.sample(max(SAMPLED_JOBS, problem.n_jobs // 16))
-        if evaluations > 1 and len(sample) < problem.n_jobs:
-            share = capacity * len(sample) / problem.n_jobs
-            menu = menus.at(prices, SAMPLED_WIDTH, sample).menu
-            prices, _, spent = ascend_prices(menu, share, prices, epsilon, COARSE, evaluations - 1)
-            used, epsilon = used + spent, COARSE
-    scan = menus.at(prices, width)
-    if problem.model is not None:
-        check_room(problem, terms.must, scan.smallest, order)
-    best, best_prices, best_bound = scan, prices, scan.bound(prices, capacity)
-    for _ in range(8):
-        if used >= evaluations:
-            break
-        prices, value, spent = ascend_prices(scan.menu, capacity, prices, epsilon, fine, evaluations - used)
-        used += spent
-        exact = menus.at(prices, 1)
-        bound = exact.bound(prices, capacity)
-        settled = value - bound <= SETTLED * max(1.0, problem.n_jobs / MANY_JOBS) * abs(bound)
-        scan = scan._replace(least=exact.least) if settled else menus.at(prices, width)
-        if bound > best_bound:
-            best, best_prices, best_bound = scan, prices, bound
-        if settled:
-            break
-        epsilon = 10.0 * fine
-    return best, best_prices, best_bound, used
-
-
-def _first_prices(menus: PricedMenus, problem: PlacementProblem) -> np.ndarray:
-    """(M,) prices in proportion to mean speed, scaled to the highest g of some of the jobs, to half an octave."""
-    jobs = menus.sample(SAMPLED_JOBS // 2)
+    jobs = menus.sample(max(SAMPLED_JOBS, problem.n_jobs // 16))
     share = problem.capacity * (len(jobs) / problem.n_jobs)
     shape = np.ones(problem.n_types)
     if problem.model is not None and problem.model.speed.any():  # measured jobs may have none
         shape = np.maximum(problem.model.speed.mean(axis=0), 1e-9 * problem.model.speed.max())
-    scan = menus.at(np.zeros(problem.n_types), 1, jobs)
-    level = float(np.abs(scan.least[np.isfinite(scan.least)]).sum())
-    if level == 0.0:  # all may wait or run for nothing
-        level = float(np.abs(scan.menu.cost[np.isfinite(scan.menu.cost)]).sum()) or 1.0
-    bounds: dict[int, float] = {}
+    prices = scale_prices(menus.at(np.zeros(problem.n_types), 1, jobs).menu, share, shape)
+    menu = menus.at(prices, SAMPLED_WIDTH, jobs).menu
+    prices = scale_prices(menu, share, shape)
+    if evaluations == 1:
+        return prices, 1
+    prices, _, spent = ascend_prices(menu, share, prices, COARSE, COARSE, evaluations - 1)
+    return prices, 1 + spent
 
-    def bound(step: int) -> float:
-        if step not in bounds:
-            prices = unit * 2.0 ** (step / 4)
-            bounds[step] = menus.at(prices, 1, jobs).bound(prices, share)
-        return bounds[step]
 
-    unit = shape * (level / float(shape @ share))
-    best, stride = 0, 8
-    while stride >= 2 and abs(best) < 100:
-        better = max((best, best - stride, best + stride), key=bound)
-        if better == best:
-            stride //= 2
-        best = better
-    return unit * 2.0 ** (best / 4)
+def _settle_prices(
+    menus: PricedMenus, capacity: np.ndarray, prices: np.ndarray, used: int, evaluations: int
+) -> tuple[Scan, np.ndarray, float, int]:
+    """The menus and least reduced costs at the prices (M,) of the highest g found, these prices, g there,
+    and how often g was evaluated, after ``used`` times before.
+
+    Each round raises g over the kept categories, then evaluates it over all and keeps more of them where the best may
+    be missing. Once the two agree, epsilon falls.
+    """
+    n_jobs = menus.n_jobs
+    width = min(MOST_WIDTH, max(LEAST_WIDTH, 4096 // n_jobs))
+    epsilon, last_epsilon = FALL * COARSE, min(1e-3, max(FINE, 5e-7 * n_jobs))
+    scan = menus.at(prices, width)
+    best, best_bound = scan, float(scan.least.sum() - prices @ capacity)
+    for _ in range(ROUNDS):
+        if used >= evaluations:
+            break
+        prices, value, spent = ascend_prices(scan.menu, capacity, prices, epsilon, epsilon, evaluations - used)
+        used += spent
+        scan = menus.again(scan, prices, width)
+        bound = float(scan.least.sum() - prices @ capacity)
+        if bound > best_bound:
+            best, best_bound = scan, bound
+        if value - bound <= SETTLED * max(1.0, n_jobs / MANY_JOBS) * abs(bound):
+            if epsilon <= last_epsilon:
+                break
+            epsilon = max(last_epsilon, FALL * epsilon)
+    return best, best.prices, best_bound, used
 
 
 def _place(menu: Menu, capacity: np.ndarray, prices: np.ndarray, bound: float, wanted: np.ndarray) -> np.ndarray:
@@ -228,6 +212,9 @@ def _place(menu: Menu, capacity: np.ndarray, prices: np.ndarray, bound: float, w
     target = bound + GOOD_ENOUGH * max(1.0, menu.n_jobs / MANY_JOBS) * abs(bound)
     no_limit = np.full(menu.n_jobs, capacity.sum())
     starts: Iterator[np.ndarray] = (repair(menu, capacity, at_prices, no_limit) for at_prices in _around(prices))
+    relieved = best_responses(menu, prices)
+    if relieve(menu, capacity, relieved, entries, reduced, listed):
+        starts = chain([relieved], starts)
     if (wanted >= 0).any():
         starts = chain([resume(menu, capacity, prices, wanted)], starts)
     best = next(starts)

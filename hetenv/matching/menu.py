@@ -77,6 +77,38 @@ def serve_menu(problem: PlacementProblem, kept: np.ndarray, terms: JobTerms, ord
     return Menu(start, vector, cost, terms.must, vectors.counts, vectors.key, vectors.type_key, vectors.limit)
 
 
+def extend(menu: Menu, other: Menu, jobs: np.ndarray) -> Menu:
+    """``menu`` with what ``other``, the menu of the ``jobs`` (J,), ascending, offers them besides."""
+    start, vector, cost = _united(menu, other, jobs)
+    price_stand_ins(start, cost, menu.must)
+    return menu._replace(start=start, vector=vector, cost=cost)
+
+
+@njit
+def _united(menu, other, jobs):
+    most = menu.vector.shape[0] + other.vector.shape[0]
+    start, vector, cost = np.zeros_like(menu.start), np.empty(most, np.int32), np.empty(most)
+    end, j = 0, 0
+    for i in range(menu.must.shape[0]):
+        more, last = 0, 0
+        if j < jobs.shape[0] and jobs[j] == i:
+            more, last = other.start[j], other.start[j + 1]
+            j += 1
+        for entry in range(menu.start[i], menu.start[i + 1]):
+            while more < last and other.vector[more] < menu.vector[entry]:
+                vector[end], cost[end] = other.vector[more], other.cost[more]
+                more += 1
+                end += 1
+            more += more < last and other.vector[more] == menu.vector[entry]
+            vector[end], cost[end] = menu.vector[entry], menu.cost[entry]
+            end += 1
+        for entry in range(more, last):
+            vector[end], cost[end] = other.vector[entry], other.cost[entry]
+            end += 1
+        start[i + 1] = end
+    return start, vector[:end].copy(), cost[:end].copy()
+
+
 @njit
 def price_stand_ins(start, cost, must):
     """Set the cost of the stand-ins of jobs that must be placed above any saving elsewhere."""
@@ -120,8 +152,8 @@ def _serve(table_start, table_vector, table_cost, kept, terms, counts):
 
 
 @njit
-def find_entry(menu, job, wanted):
-    """Entry of ``job`` whose vector has the key ``wanted``, or -1."""
+def find_from(menu, job, wanted):
+    """First entry of ``job`` whose vector has at least the key ``wanted``; the end of its menu without one."""
     low, high = menu.start[job], menu.start[job + 1]
     while low < high:
         middle = (low + high) // 2
@@ -129,9 +161,14 @@ def find_entry(menu, job, wanted):
             low = middle + 1
         else:
             high = middle
-    if low < menu.start[job + 1] and menu.key[menu.vector[low]] == wanted:
-        return low
-    return -1
+    return low
+
+
+@njit
+def find_entry(menu, job, wanted):
+    """Entry of ``job`` whose vector has the key ``wanted``, or -1."""
+    entry = find_from(menu, job, wanted)
+    return entry if entry < menu.start[job + 1] and menu.key[menu.vector[entry]] == wanted else -1
 
 
 @njit
@@ -148,3 +185,9 @@ def free_gpus(menu, choice, capacity):
         for m in range(free.shape[0]):
             free[m] -= menu.counts[menu.vector[choice[i]], m]
     return free
+
+
+@njit
+def fits(menu, choice, capacity):
+    """Whether the chosen entries ``choice`` (S,) need no more than ``capacity`` (M,), which may be fractional."""
+    return (free_gpus(menu, choice, capacity) >= 0).all()

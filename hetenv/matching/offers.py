@@ -68,9 +68,10 @@ class Offers(NamedTuple):
 
     Vectors: ``counts`` (V, M), ``columns`` (M, V), ``size`` (V,), ``block`` (G + 2,), ``single`` (M, G + 1), ``below``
     (V, M), ``key`` (V,), ``type_key``, ``limit`` (M,): see ``CountVectors``; ``allreduce`` (V,) seconds per gradient
-    byte, ``least_allreduce`` (G + 1,) the least of each size. Kinds: ``low``, ``high`` (C,) sizes allowed, ``speed``
-    (C, M), ``batch``, ``grad_bytes``, ``measured`` (C,), ``rate`` (C, M, G' + 1). Jobs: ``kind``, ``scale``,
-    ``penalty``, ``empty_cost``, ``held``, ``must`` (S,), in canonical order.
+    byte, ``least_allreduce`` (G + 1,) the least of each size. Kinds: ``low``, ``high`` (C,) sizes allowed, ``fewest``
+    (C,) GPUs of a smallest category, 0 without any, ``speed`` (C, M), ``batch``, ``grad_bytes``, ``measured`` (C,),
+    ``rate`` (C, M, G' + 1). Jobs: ``kind``, ``scale``, ``penalty``, ``empty_cost``, ``held``, ``must`` (S,), in
+    canonical order.
     """
 
     counts: np.ndarray
@@ -86,6 +87,7 @@ class Offers(NamedTuple):
     least_allreduce: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    fewest: np.ndarray
     speed: np.ndarray
     batch: np.ndarray
     grad_bytes: np.ndarray
@@ -117,7 +119,7 @@ def settle_terms(
     penalty = per_job("restart_penalty", restart_penalty, n_jobs, low=0.0)
     empty_cost = weight * problem.empty_cost if np.isfinite(problem.empty_cost).any() else problem.empty_cost
     if waiting is not None:
-        empty_cost = np.minimum(empty_cost, per_job("waiting", waiting, n_jobs, infinite=True))
+        empty_cost = np.minimum(empty_cost, per_job("waiting", waiting, n_jobs, finite=False))
     held = np.full(n_jobs, -1, np.int64)
     if current is None:
         penalty = np.zeros(n_jobs)
@@ -130,20 +132,38 @@ def settle_terms(
 
 def build_offers(problem: PlacementProblem, terms: JobTerms) -> Offers:
     """The offers of a problem with speeds to the jobs of ``terms``."""
-    model, vectors, kinds = problem.model, problem.vectors, problem.kinds
+    model, vectors, kinds, allreduce = problem.model, problem.vectors, problem.kinds, problem.allreduce
     assert model is not None
     assert kinds is not None
-    example, block = kinds.example, vectors.block
-    filled = np.flatnonzero(np.diff(block))
-    least_allreduce = np.full(len(block) - 1, np.inf)
-    least_allreduce[filled] = np.minimum.reduceat(kinds.allreduce, block[filled])
+    example, largest = kinds.example, len(vectors.block) - 2
+    low, high = np.minimum(kinds.low, largest + 1), np.minimum(kinds.high, largest)
+    speed, measured, rate = model.speed[example], model.measured[example], model.measured_rate[example]
     return Offers(
-        vectors.counts, vectors.columns, vectors.size, block, vectors.single, vectors.below, vectors.key,
-        vectors.type_key, vectors.limit, kinds.allreduce, least_allreduce,
-        model.min_gpus[example], np.minimum(model.max_gpus[example], len(block) - 2),
-        model.speed[example], model.batch[example], model.grad_bytes[example], model.measured[example],
-        model.measured_rate[example], *terms, terms.must,
+        vectors.counts, vectors.columns, vectors.size, vectors.block, vectors.single, vectors.below, vectors.key,
+        vectors.type_key, vectors.limit, allreduce.seconds, allreduce.least,
+        low, high, _fewest_gpus(vectors.limit, low, high, speed, measured, rate),
+        speed, model.batch[example], model.grad_bytes[example], measured, rate, *terms, terms.must,
     )  # fmt: skip
+
+
+@njit
+def _fewest_gpus(limit, low, high, speed, measured, rate):
+    """(C,) GPUs of a smallest category of each kind, 0 without any."""
+    fewest = np.zeros(low.shape[0], np.int64)
+    for k in range(low.shape[0]):
+        usable = 0
+        for m in range(limit.shape[0]):
+            if speed[k, m] > 0.0:
+                usable += limit[m]
+        for n in range(low[k], high[k] + 1):
+            offered = n <= usable and not measured[k]
+            if measured[k] and n < rate.shape[2]:
+                for m in range(limit.shape[0]):
+                    offered |= n <= limit[m] and rate[k, m, n] > 0.0
+            if offered:
+                fewest[k] = n
+                break
+    return fewest
 
 
 def job_counts(name: str, value: ArrayLike, problem: PlacementProblem) -> np.ndarray:
@@ -156,7 +176,7 @@ def job_counts(name: str, value: ArrayLike, problem: PlacementProblem) -> np.nda
     shape = (problem.n_jobs, problem.n_types)
     if counts.shape != shape:
         raise InputError(name, f"shape {counts.shape}", f"give {shape[0]} x {shape[1]} counts of at least 0")
-    check_entries(name, counts, (counts >= 0) & (counts == np.floor(counts)), "give a whole number of at least 0")
+    check_entries(name, counts, low=0.0, whole=True)
     return counts.astype(np.int64)
 
 

@@ -19,7 +19,7 @@ SHORTLIST = 12  # entries per job that pairs of jobs choose anew from
 NEGLIGIBLE = 18.0  # soft minima leave out weights below exp(-18)
 BARRIER = 0.01  # what idle GPUs of a priced type may cost, as a fraction of epsilon times the sum of least costs
 SLACK = 0.06  # decrement at which Newton steps give way to a smaller epsilon, as the same fraction
-FALL = 0.1  # of epsilon
+FALL = 0.1  # of epsilon from one smoothing to the next
 
 
 @njit
@@ -87,13 +87,49 @@ def dual_bound(menu, capacity, prices):
 
 
 @njit
-def least_reduced(menu, prices, least):
-    """Write the least ``J_i(c) + p . c`` of each job into ``least`` (S,)."""
+def least_listed(menu, prices):
+    """(S,) least ``J_i(c) + p . c`` of each job over its menu."""
+    least = np.empty(menu.must.shape[0])
     priced = price_vectors(menu.counts, prices)
     for i in range(least.shape[0]):
         least[i] = np.inf
         for entry in range(first_genuine(menu, i), menu.start[i + 1]):
             least[i] = min(least[i], menu.cost[entry] + priced[menu.vector[entry]])
+    return least
+
+
+@njit
+def scale_prices(menu, capacity, shape):
+    """(M,) the multiple of the prices ``shape`` (M,) at which g over the menu is highest, found by bisection.
+
+    At the highest of the multiples searched all GPUs together cost as much as the dearest categories of all jobs.
+    """
+    dearest, worth = 0.0, 0.0
+    for i in range(menu.must.shape[0]):
+        most = 0.0
+        for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+            most = max(most, abs(menu.cost[entry]))
+        dearest += most
+    for m in range(shape.shape[0]):
+        worth += shape[m] * capacity[m]
+    unit = price_vectors(menu.counts, shape)
+    highest = max(dearest, 1e-100) / worth
+    low, high = -40.0, 0.0  # powers of two
+    for _ in range(8):
+        middle = 0.5 * (low + high)
+        scale, demand = highest * 2.0**middle, 0.0
+        for i in range(menu.must.shape[0]):
+            least, wanted = np.inf, 0.0
+            for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+                value = menu.cost[entry] + scale * unit[menu.vector[entry]]
+                if value < least:
+                    least, wanted = value, unit[menu.vector[entry]]
+            demand += wanted
+        if demand > worth:
+            low = middle
+        else:
+            high = middle
+    return shape * (highest * 2.0 ** (0.5 * (low + high)))
 
 
 @njit
@@ -181,9 +217,9 @@ def ascend_prices(menu, capacity, start_prices, epsilon, last_epsilon, evaluatio
     """
     n_jobs, n_types = menu.must.shape[0], capacity.shape[0]
     counts = menu.counts.astype(np.float64)
-    least, mu = np.empty(n_jobs), np.empty(n_jobs)
+    mu = np.empty(n_jobs)
     prices = start_prices.copy()
-    least_reduced(menu, prices, least)
+    least = least_listed(menu, prices)
     dearest = 0.0
     for entry in range(menu.cost.shape[0]):
         if menu.vector[entry] > 0:
@@ -201,7 +237,7 @@ def ascend_prices(menu, capacity, start_prices, epsilon, last_epsilon, evaluatio
     best_prices, best = prices.copy(), -np.inf
     used = 0
     while used < evaluations:
-        least_reduced(menu, prices, least)
+        least = least_listed(menu, prices)
         for i in range(n_jobs):
             mu[i] = epsilon * max(abs(least[i]), 1e-3 * unit)
         barrier = BARRIER * epsilon * unit * n_jobs

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hetenv.compiled import njit
-from hetenv.matching.menu import Menu, price_stand_ins, serve_menu
-from hetenv.matching.offers import JobTerms, Offers, build_offers
-from hetenv.matching.prices import least_reduced, price_vectors
+from hetenv.matching.menu import Menu, extend, price_stand_ins, serve_menu
+from hetenv.matching.offers import JobTerms, Offers, build_offers, check_room
+from hetenv.matching.prices import least_listed, price_vectors
 from hetenv.matching.problem import PlacementProblem
 
 CANNOT_RUN = -1e200  # samples/s: one such GPU spoils a category
@@ -27,16 +27,13 @@ class Scan(NamedTuple):
     """What was found at some prices.
 
     ``menu`` of the kept categories, ``least`` (J,) least reduced cost of each job, over all its categories,
-    ``smallest`` (J,) GPUs of a smallest one, 0 for a job without any.
+    ``beyond`` (J,) what no category off the menu costs less than, all at the ``prices`` (M,).
     """
 
     menu: Menu
     least: np.ndarray
-    smallest: np.ndarray
-
-    def bound(self, prices: np.ndarray, capacity: np.ndarray) -> float:
-        """The dual bound g at the ``prices`` (M,) of the scan of all jobs: no placement costs less."""
-        return float(self.least.sum() - prices @ capacity)
+    beyond: np.ndarray
+    prices: np.ndarray
 
 
 class PricedMenus:
@@ -61,6 +58,11 @@ class PricedMenus:
             self._explicit = bend(serve_menu(problem, problem.costs.undominated, terms, order), offset)
         else:
             self._offers = build_offers(problem, terms)
+            check_room(problem, terms.must, self._offers.fewest[terms.kind], order)
+
+    @property
+    def n_jobs(self) -> int:
+        return len(self._jobs)
 
     @property
     def _priced(self) -> Offers:
@@ -74,14 +76,30 @@ class PricedMenus:
         last place go to the first found. All jobs by default.
         """
         if self._explicit is not None:
-            least = np.empty(len(self._jobs))
-            least_reduced(self._explicit, prices, least)
-            return Scan(self._explicit, least, np.ones(len(self._jobs), np.int64))
+            menu = self._explicit
+            return Scan(menu, least_listed(menu, prices), np.full(menu.n_jobs, np.inf), prices)
         offers, jobs = self._priced, self._jobs if jobs is None else jobs
-        start, vector, cost, least, smallest = _scan(
-            offers, jobs, prices + self._offset, width, self._wanted, bool(self._offset.any())
-        )
-        return Scan(self._menu(start, vector, cost, offers.must[jobs]), least, smallest)
+        start, vector, cost, must, least, beyond = _scan(offers, jobs, prices, self._offset, width, self._wanted)
+        menu = Menu(start, vector, cost, must, offers.counts, offers.key, offers.type_key, offers.limit)
+        return Scan(menu, least, beyond, prices)
+
+    def again(self, scan: Scan, prices: np.ndarray, width: int) -> Scan:
+        """The ``scan`` of all jobs at other ``prices``: menus that might lack the best category get ``width`` more.
+
+        A category off the menu has become cheaper by its GPUs times the fall in price at most.
+        """
+        least = least_listed(scan.menu, prices)
+        if self._offers is None:
+            return scan._replace(least=least, prices=prices)
+        change = (prices - scan.prices)[self._offers.limit > 0].min()
+        gpus = self._offers.low if change > 0.0 else self._offers.high
+        beyond = scan.beyond + change * gpus[self._offers.kind]
+        unsure = np.flatnonzero(least > beyond)
+        if len(unsure) == 0:
+            return Scan(scan.menu, least, beyond, prices)
+        fresh = self.at(prices, width, unsure)
+        least[unsure], beyond[unsure] = fresh.least, fresh.beyond
+        return Scan(extend(scan.menu, fresh.menu, unsure), least, beyond, prices)
 
     def sample(self, most: int) -> np.ndarray:
         """At most ``most`` jobs, ascending, that spread evenly from the shortest to the longest; all explicit ones."""
@@ -96,18 +114,14 @@ class PricedMenus:
         bar = least + slack
         if self._explicit is not None:
             return _cut(self._explicit, prices, bar)
-        start, vector, cost = _scan_below(self._priced, prices + self._offset, bar)
-        return self._menu(start, vector, cost, self._priced.must)
-
-    def _menu(self, start: np.ndarray, vector: np.ndarray, cost: np.ndarray, must: np.ndarray) -> Menu:
         offers = self._priced
-        menu = Menu(start, vector, cost, must, offers.counts, offers.key, offers.type_key, offers.limit)
-        return bend(menu, self._offset)
+        start, vector, cost = _scan_below(offers, prices, self._offset, bar)
+        return Menu(start, vector, cost, offers.must, offers.counts, offers.key, offers.type_key, offers.limit)
 
 
 def bend(menu: Menu, offset: np.ndarray) -> Menu:
     """``menu`` with ``offset`` (M,) seconds per GPU added to every category, and its stand-ins priced."""
-    cost = menu.cost + menu.counts[menu.vector] @ offset if offset.any() else menu.cost
+    cost = menu.cost + menu.counts[menu.vector] @ offset
     price_stand_ins(menu.start, cost, menu.must)
     return menu._replace(cost=cost)
 
@@ -220,28 +234,14 @@ def _insert(values, rows, listed, value, row):
 
 
 @njit
-def _fewest(offers, k):
-    """GPUs of a smallest category of kind ``k``, 0 without any."""
-    usable = 0
-    for m in range(offers.speed.shape[1]):
-        if offers.speed[k, m] > 0.0:
-            usable += offers.limit[m]
-    for n in range(offers.low[k], offers.high[k] + 1):
-        if not offers.measured[k]:
-            return n if n <= usable else 0
-        for m in range(offers.speed.shape[1]):
-            if offers.single[m, n] >= 0 and _seconds_on(offers, k, offers.single[m, n]) < np.inf:
-                return n
-    return 0
+def _scan(offers, jobs, prices, offset, width, wanted):
+    """Menu arrays ``start`` (J + 1,), ``vector``, ``cost`` (O,), ``must`` (J,), then ``least``, ``beyond`` (J,); see
+    ``Scan``.
 
-
-@njit
-def _scan(offers, jobs, prices, width, wanted, bent):
-    """Menu arrays ``start`` (J + 1,), ``vector``, ``cost`` (O,), then ``least``, ``smallest`` (J,); see ``Scan``.
-
-    Sizes whose lower bound is above the ``width``-th least reduced cost found so far are passed over. ``bent``: leave
-    out dominated categories.
+    Sizes whose lower bound is above the ``width``-th least reduced cost found so far are passed over.
     """
+    bent = (offset != 0.0).any()
+    prices = prices + offset
     n_jobs, n_vectors, n_types = jobs.shape[0], offers.counts.shape[0], offers.counts.shape[1]
     most = 0
     for i in jobs:
@@ -249,7 +249,7 @@ def _scan(offers, jobs, prices, width, wanted, bent):
         most += 1 + min(width + n_types + 2, max(0, offers.block[offers.high[k] + 1] - offers.block[offers.low[k]]))
     start = np.zeros(n_jobs + 1, np.int64)
     vector, cost = np.empty(most, np.int32), np.empty(most)
-    least, smallest = np.empty(n_jobs), np.zeros(n_jobs, np.int64)
+    must, least, beyond = offers.must[jobs], np.empty(n_jobs), np.full(n_jobs, np.inf)
     priced = price_vectors(offers.counts, prices)
     seconds, reduced = np.empty(n_vectors), np.empty(n_vectors)
     values, rows = np.empty(width), np.empty(width + n_types + 2, np.int64)
@@ -273,7 +273,6 @@ def _scan(offers, jobs, prices, width, wanted, bent):
                     else:
                         _block_seconds(offers, k, n, seconds)
                 _dominate(offers, k, seconds, reduced)
-        smallest[j] = _fewest(offers, k)
         listed = 0
         if allowed:  # without the penalty, and even if dominated
             value = scale * _seconds_on(offers, k, held) + priced[held]
@@ -310,10 +309,12 @@ def _scan(offers, jobs, prices, width, wanted, bent):
                     listed = _insert(values, rows, listed, reduced[v], first + v)
                     bar = values[width - 1] if listed == width else np.inf
         least[j] = values[0] if listed > 0 else np.inf
+        if listed == width:
+            beyond[j] = values[width - 1]
         if not offers.must[i]:
             least[j] = min(least[j], offers.empty_cost[i])
         extra[0], extra[1] = held, wanted[i]
-        extra[2:] = offers.single[:, smallest[j]]  # all -1 if it is 0
+        extra[2:] = offers.single[:, offers.fewest[k]]  # all -1 if it is 0
         for v in extra:
             if offers.block[offers.low[k]] <= v < offers.block[offers.high[k] + 1]:
                 known = _seconds_on(offers, k, v) == np.inf
@@ -322,13 +323,14 @@ def _scan(offers, jobs, prices, width, wanted, bent):
                 if not known:
                     rows[listed] = v
                     listed += 1
-        end = _write(offers, i, rows[:listed], end, vector, cost)
+        end = _write(offers, i, offset, rows[:listed], end, vector, cost)
         start[j + 1] = end
-    return start, vector[:end].copy(), cost[:end].copy(), least, smallest
+    price_stand_ins(start, cost, must)
+    return start, vector[:end].copy(), cost[:end].copy(), must, least, beyond
 
 
 @njit
-def _write(offers, i, rows, end, vector, cost):
+def _write(offers, i, offset, rows, end, vector, cost):
     """Append the empty category of job ``i`` and those of ``rows`` (Q,), ascending, at ``end``; returns the new end."""
     vector[end] = 0
     cost[end] = offers.empty_cost[i]
@@ -343,16 +345,19 @@ def _write(offers, i, rows, end, vector, cost):
         vector[end] = v
         cost[end] = offers.scale[i] * _seconds_on(offers, offers.kind[i], v)
         cost[end] += 0.0 if v == offers.held[i] else offers.penalty[i]
+        for m in range(offset.shape[0]):
+            cost[end] += offset[m] * offers.counts[v, m]
         end += 1
     return end
 
 
 @njit
-def _scan_below(offers, prices, bar):
+def _scan_below(offers, prices, offset, bar):
     """Menu arrays of all categories with a reduced cost of at most ``bar`` (S,): counted, then written."""
     n_jobs, n_vectors = offers.kind.shape[0], offers.counts.shape[0]
     start = np.zeros(n_jobs + 1, np.int64)
     vector, cost = np.empty(0, np.int32), np.empty(0)
+    prices = prices + offset
     priced = price_vectors(offers.counts, prices)
     seconds, rows, bounds = np.empty(n_vectors), np.empty(n_vectors, np.int64), np.empty(offers.block.shape[0])
     for write in (False, True):
@@ -373,10 +378,11 @@ def _scan_below(offers, prices, bar):
                         rows[found] = v
                         found += 1
             if write:
-                end = _write(offers, i, rows[:found], end, vector, cost)
+                end = _write(offers, i, offset, rows[:found], end, vector, cost)
             else:
                 end += 1 + found
             start[i + 1] = end
         if not write:
             vector, cost = np.empty(end, np.int32), np.empty(end)
+    price_stand_ins(start, cost, offers.must)
     return start, vector, cost

@@ -15,8 +15,17 @@ from numpy.typing import ArrayLike
 
 from hetenv.errors import InputError
 from hetenv.matching.categories import CountVectors, count_vectors, find_key, type_keys
-from hetenv.matching.costs import CostTable, allreduce_s_per_byte, category_seconds, undominated_offers
-from hetenv.matching.inputs import check_entries, gpu_capacity, measured_rates, number_array, per_job, per_type
+from hetenv.matching.costs import Allreduce, CostTable, allreduce_on, category_seconds, undominated_offers
+from hetenv.matching.inputs import (
+    check_entries,
+    gpu_capacity,
+    measured_rates,
+    number_array,
+    per_job,
+    per_type,
+    refuse_entry,
+)
+from hetenv.matching.kinds import JobModel, Kinds, sort_kinds
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,39 +48,6 @@ class Placement:
     def gap(self) -> float | None:
         """``total / lower_bound - 1``: proven distance to the optimum, or None without a positive bound."""
         return self.total / self.lower_bound - 1.0 if self.lower_bound is not None and self.lower_bound > 0 else None
-
-
-@dataclass(frozen=True, eq=False)
-class JobModel:
-    """What the cost formula reads: per job ``speed`` (S, M), ``batch``, ``iterations``, ``grad_bytes``, ``min_gpus``,
-    ``max_gpus`` (S,), ``measured_rate`` (S, M, G + 1) with ``measured`` (S,) bool; per type ``bandwidth``,
-    ``local_bandwidth``, ``node_gpus`` (M,)."""
-
-    speed: np.ndarray
-    batch: np.ndarray
-    iterations: np.ndarray
-    grad_bytes: np.ndarray
-    min_gpus: np.ndarray
-    max_gpus: np.ndarray
-    measured_rate: np.ndarray
-    measured: np.ndarray
-    bandwidth: np.ndarray
-    local_bandwidth: np.ndarray
-    node_gpus: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
-    """Jobs alike in all but their iterations are of one kind, in ascending order of their parameters.
-
-    ``example`` (C,) a job of each kind, ``first`` and ``last`` (C,) rows of the count vectors of its sizes, last
-    excluded, ``allreduce`` (V,) seconds per gradient byte.
-    """
-
-    example: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    allreduce: np.ndarray
 
 
 class PlacementProblem:
@@ -116,13 +92,14 @@ class PlacementProblem:
         rho = number_array("speed", speed)
         if rho.ndim != 2 or rho.shape[0] == 0 or rho.shape[1] != n_types:
             raise InputError("speed", f"shape {rho.shape}", f"give one row per job and {n_types} columns, one per type")
-        check_entries("speed", rho, (rho >= 0) & np.isfinite(rho), "give samples/s, 0 where the job cannot run")
+        check_entries("speed", rho, "give samples/s, 0 where the job cannot run", low=0.0)
         n_jobs = rho.shape[0]
-        smallest = per_job("min_gpus", 1 if min_gpus is None else min_gpus, n_jobs, low=1, whole=True)
+        smallest = per_job("min_gpus", 1 if min_gpus is None else min_gpus, n_jobs, low=1.0, whole=True)
         largest = np.maximum(smallest, n_gpus)  # a job of more GPUs than there are is free to wait
         if max_gpus is not None:
-            largest = per_job("max_gpus", max_gpus, n_jobs, low=1, whole=True)
-        check_entries("min_gpus", smallest, smallest <= largest, "give at most max_gpus")
+            largest = per_job("max_gpus", max_gpus, n_jobs, low=1.0, whole=True)
+            if (crossed := smallest > largest).any():
+                refuse_entry("min_gpus", smallest, int(crossed.argmax()), "give at most max_gpus")
         rate, measured = measured_rates(measured_rate, n_jobs, n_types)
         network = per_type("bandwidth", bandwidth, n_types, above=0.0)
         local = network
@@ -143,34 +120,16 @@ class PlacementProblem:
         )
         self.scale = self.model.iterations
         self.empty_cost = np.full(n_jobs, np.inf)
-        self._sort_kinds()
+        self.kinds = Kinds(*sort_kinds(self.model))
+        self.kind = self.kinds.of_job
+        self.vectors = count_vectors(np.minimum(self.capacity, int(self.kinds.high.max())), self.kinds.sizes)
 
-    def _sort_kinds(self) -> None:
-        """Fill ``kind`` (S,), ``vectors`` and ``kinds`` from the model."""
+    @cached_property
+    def allreduce(self) -> Allreduce:
+        """Communication on the count vectors, the same for every job."""
         model = self.model
         assert model is not None
-        columns = [model.speed, model.batch, model.grad_bytes, model.min_gpus, model.max_gpus]
-        if model.measured.any():
-            columns += [model.measured, model.measured_rate]
-        features = np.concatenate([column.reshape(self.n_jobs, -1) for column in columns], axis=1)
-        order = np.lexsort(features.T[::-1])
-        ordered = features[order]
-        new = np.ones(self.n_jobs, bool)
-        new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-        self.kind = np.empty(self.n_jobs, np.int64)
-        self.kind[order] = np.cumsum(new) - 1
-        example = order[new]
-        low, high = model.min_gpus[example], model.max_gpus[example]
-        spans = set(zip(low.tolist(), high.tolist(), strict=True))
-        sizes = np.concatenate([np.arange(fewest, most + 1) for fewest, most in spans])
-        vectors = count_vectors(np.minimum(self.capacity, max(int(high.max()), 1)), sizes)
-        self.vectors = vectors
-        self.kinds = Kinds(
-            example,
-            np.maximum(np.searchsorted(vectors.size, low), 1),  # row 0 is the empty vector
-            np.searchsorted(vectors.size, high, side="right"),
-            allreduce_s_per_byte(vectors.counts, model.local_bandwidth, model.bandwidth, model.node_gpus),
-        )
+        return allreduce_on(self.vectors, model.local_bandwidth, model.bandwidth, model.node_gpus)
 
     @cached_property
     def costs(self) -> CostTable:
@@ -181,7 +140,8 @@ class PlacementProblem:
         example = kinds.example
         return CostTable(
             *category_seconds(
-                vectors.counts, vectors.size, vectors.below, kinds.allreduce, kinds.first, kinds.last,
+                vectors.counts, vectors.size, vectors.below, self.allreduce.seconds,
+                *vectors.rows_between(kinds.low, kinds.high),
                 model.speed[example], model.batch[example], model.grad_bytes[example],
                 model.measured_rate[example], model.measured[example],
             )

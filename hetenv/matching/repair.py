@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hetenv.compiled import njit
-from hetenv.matching.menu import first_genuine
+from hetenv.matching.menu import first_genuine, free_gpus
 from hetenv.matching.prices import price_vectors
 
 
@@ -49,6 +49,57 @@ def repair(menu, capacity, prices, largest):
         for m in range(free.shape[0]):
             free[m] -= menu.counts[menu.vector[choice[i]], m]
     return choice
+
+
+@njit
+def best_responses(menu, prices):
+    """Entries (S,) of least ``cost + p . c`` of each job, whether or not all of them fit."""
+    priced = price_vectors(menu.counts, prices)
+    choice = menu.start[:-1].copy()
+    for i in range(choice.shape[0]):
+        least = np.inf
+        for entry in range(first_genuine(menu, i), menu.start[i + 1]):
+            value = menu.cost[entry] + priced[menu.vector[entry]]
+            if value < least:
+                least, choice[i] = value, entry
+    return choice
+
+
+@njit
+def relieve(menu, capacity, choice, entries, reduced, listed):
+    """Move jobs off overfull types until all fit; changes ``choice`` (S,), each job's best entry at first, in place.
+
+    Each step is to the listed entry of least rise in reduced cost per GPU of excess that it relieves. ``entries``,
+    ``reduced`` (S, Q) and ``listed`` (S,) are the short lists, ascending. At the prices of highest g little is
+    overfull, so little is lost. Returns whether all fit; there may be no step that relieves.
+    """
+    n_types = capacity.shape[0]
+    free = free_gpus(menu, choice, capacity)
+    paid = reduced[:, 0].copy()
+    while True:
+        excess = 0
+        for m in range(n_types):
+            excess += max(0, -free[m])
+        if excess == 0:
+            return True
+        least, job, place = np.inf, -1, -1
+        for i in range(choice.shape[0]):
+            held = menu.counts[menu.vector[choice[i]]]
+            overfull = False
+            for m in range(n_types):
+                overfull |= held[m] > 0 and free[m] < 0
+            if not overfull:
+                continue
+            for q in range(listed[i]):
+                wanted, after = menu.counts[menu.vector[entries[i, q]]], 0
+                for m in range(n_types):
+                    after += max(0, wanted[m] - held[m] - free[m])
+                if after < excess and reduced[i, q] - paid[i] < least * (excess - after):
+                    least, job, place = (reduced[i, q] - paid[i]) / (excess - after), i, q
+        if job < 0:
+            return False
+        free += menu.counts[menu.vector[choice[job]]] - menu.counts[menu.vector[entries[job, place]]]
+        choice[job], paid[job] = entries[job, place], reduced[job, place]
 
 
 @njit

@@ -12,7 +12,7 @@ from hetenv.matching import PlacementProblem, solve_exact, solve_jps, solve_mark
 from hetenv.matching.local_search import force_entries, move_single_gpus, rechoose_pairs
 from hetenv.matching.menu import build_menu
 from hetenv.matching.prices import SHORTLIST, ascend_prices, dual_bound, shortlists
-from hetenv.matching.repair import repair
+from hetenv.matching.repair import best_responses, relieve, repair
 from tests.matching.oracles import (
     brute_force_optimum,
     cost_tables,
@@ -211,3 +211,17 @@ def test_jobs_that_only_together_fit_are_placed_or_refused():
     assert placement.total == 11
     with pytest.raises(InputError, match="pass waiting values"):
         solve_market(PlacementProblem.from_costs([3, 3], [[[2, 0]], [[2, 0]]], [[1], [1]]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_relief_fits_all_jobs_at_the_loss_of_its_steps(seed):
+    problem = random_problem(seed, 20, [12, 12, 12])
+    menu = build_menu(problem, problem.costs.undominated)
+    prices, _, _ = ascend_prices(menu, problem.capacity.astype(float), np.zeros(3), 0.3, 1e-2, 300)
+    entries, reduced, listed = shortlists(menu, prices, SHORTLIST)
+    choice = best_responses(menu, prices)
+    np.testing.assert_allclose(menu.total(choice) + menu.counts_of(choice).sum(axis=0) @ prices, reduced[:, 0].sum())
+    assert relieve(menu, problem.capacity, choice, entries, reduced, listed)
+    assert (menu.counts_of(choice).sum(axis=0) <= problem.capacity).all()
+    assert menu.total(choice) <= solve_exact(problem).total * 1.05
+    assert not relieve(menu, np.zeros(3, np.int64), choice, entries, reduced, listed)

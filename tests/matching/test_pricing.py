@@ -186,3 +186,30 @@ def test_measured_jobs_without_any_speed_are_placed(solve):
     placement = solve(problem)
     assert placement.counts.tolist() == [[1, 0]]
     assert placement.total == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("bent", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_scan_carried_to_other_prices_is_exact(seed, bent):
+    """From prices far off, where menus lack the best categories, and from near ones, where they do not."""
+    problem, online = online_problem(seed)
+    rng = np.random.default_rng(seed)
+    terms, order = settle_terms(problem, **online), np.arange(problem.n_jobs)
+    offset = rng.uniform(-30, 30, 4) if bent else np.zeros(4)
+    menus = PricedMenus(problem, terms, order, offset, np.full(problem.n_jobs, -1))
+    prices = rng.uniform(0, 40, 4)
+    scan = menus.at(np.zeros(4), 2)
+    for at_prices in (prices, prices * 1.01, prices * 0.1):
+        scan = menus.again(scan, at_prices, 2)
+        np.testing.assert_allclose(scan.least, menus.at(at_prices, 1).least, rtol=1e-12)
+        for i in range(problem.n_jobs):
+            assert (np.diff(scan.menu.vector[scan.menu.start[i] : scan.menu.start[i + 1]]) > 0).all()
+
+
+@pytest.mark.parametrize("solve", [solve_market, solve_exact])
+def test_gpus_cost_nothing_where_all_have_their_best(solve):
+    """Two GPUs are slower than one: each job takes one, and two are left over."""
+    placement = solve(PlacementProblem([2, 3], [[2.0, 1.0], [1.0, 2.0], [1.0, 2.0]], 4, 10, 9.0, 1.0))
+    assert placement.counts.tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert placement.total == placement.lower_bound == 60.0
+    assert not placement.prices.any()
