@@ -1,54 +1,32 @@
-"""Callbacks of a training run: held-out evaluation with saving, episode figures, the end of the budget."""
+"""Callbacks of a training run: held-out evaluation, episode figures, the end of the budget."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 
 from agents.budget import Budget
 from agents.episodes import Figures, HeldOutEpisodes
+from agents.held_out import HeldOut
 from agents.network import PairNetwork
 from agents.policy import PairPolicy
-from agents.saving import Origin, save_model
 
 
 class HeldOutCallback(BaseCallback):
-    """Plays the held-out episodes between updates, logs ``heldout/...``, and keeps ``best.zip`` and ``last.zip``.
-
-    The best model is the one with the least held-out mean JCT. The held-out episodes choose it, so they flatter
-    it a little: report results on other seeds.
+    """Plays the held-out episodes between updates, for ``HeldOut`` to log and to keep.
 
     ``keep(play())`` before the training gives it the start to improve on.
-
-    Args:
-        baseline_jct_s: mean JCT in seconds of other schedulers on the same episodes; logged as ratios to them.
     """
 
-    def __init__(
-        self,
-        episodes: HeldOutEpisodes,
-        every_steps: int,
-        folder: Path,
-        origin: Origin,
-        baseline_jct_s: Mapping[str, float],
-    ) -> None:
+    def __init__(self, episodes: HeldOutEpisodes, held_out: HeldOut) -> None:
         super().__init__()
-        self.episodes, self.every_steps = episodes, every_steps
-        self.folder, self.origin, self.baseline_jct_s = folder, origin, baseline_jct_s
-        self.history: list[tuple[int, Figures]] = []  # (step, figures) of each evaluation
-
-    @property
-    def best(self) -> tuple[int, Figures]:
-        """Step and figures of ``best.zip``."""
-        return min(self.history, key=lambda entry: entry[1].mean_jct_s)
+        self.episodes, self.held_out = episodes, held_out
 
     def _on_rollout_start(self) -> None:
-        if self.num_timesteps >= self.history[-1][0] + self.every_steps:
+        if self.held_out.due(self.num_timesteps):
             self.keep(self.play())
 
     def _on_step(self) -> bool:
@@ -69,19 +47,7 @@ class HeldOutCallback(BaseCallback):
 
     def keep(self, figures: Figures) -> None:
         """Log the figures of the model as it stands, and save it."""
-        self.history.append((self.num_timesteps, figures))
-        scalars: dict[str, Any] = figures._asdict() | {"beta": self.network.beta}
-        for name, jct_s in self.baseline_jct_s.items():
-            scalars[f"ratio_to_{name}"] = figures.mean_jct_s / jct_s
-        for name, value in scalars.items():
-            self.logger.record(f"heldout/{name}", value)
-        self.logger.dump(self.num_timesteps)
-        self.save_last()
-        if self.best == self.history[-1]:
-            save_model(self.model, self.origin, self.folder / "best.zip")
-
-    def save_last(self) -> None:
-        save_model(self.model, self.origin, self.folder / "last.zip")
+        self.held_out.keep(self.num_timesteps, figures, {"beta": self.network.beta})
 
 
 class EpisodeCallback(BaseCallback):

@@ -1,6 +1,6 @@
 """Typed training configurations: YAML with the key names of RL Baselines3 Zoo.
 
-    algorithm: ppo                        # or a2c
+    algorithm: ppo                        # or a2c, cma
     env_kwargs: {scenario: online}        # and overrides, as hetenv/Placement-v0 has them
     n_envs: 16
     n_timesteps: 300000                   # and / or max_minutes; what is reached first ends the run
@@ -8,7 +8,8 @@
     learning_rate: lin_3e-4               # falls from 3e-4 to 0 over the run
     evaluation: {baselines: [jps]}
 
-Beside these, arguments of the algorithm in Stable-Baselines3, whose documentation explains them.
+Beside these, arguments of the algorithm in Stable-Baselines3, whose documentation explains them, or those of the
+evolution strategy (``EvolutionConfig``).
 """
 
 from __future__ import annotations
@@ -69,13 +70,10 @@ class RunSettings(_Section):
 
     algorithm: str
     env_kwargs: EnvKwargs
-    policy_kwargs: PolicyKwargs = PolicyKwargs()
     seed: int = Field(0, ge=0)
-    n_envs: int = Field(16, ge=1)
     n_timesteps: int | None = Field(None, ge=1)
     max_minutes: float | None = Field(None, gt=0)
     evaluation: EvaluationSettings = EvaluationSettings()
-    torch_threads: int = Field(1, ge=1)  # two under contention were 70 times slower than one
 
     @model_validator(mode="after")
     def _ends(self) -> RunSettings:
@@ -83,10 +81,34 @@ class RunSettings(_Section):
             raise ValueError("give n_timesteps or max_minutes, or the run never ends")
         return self
 
+    def load_scenario(self) -> Scenario:
+        return load_scenario(self.env_kwargs.scenario, self.env_kwargs.overrides)
+
+
+class ScorerKwargs(_Section):
+    """Arguments of ``agents.scorer.Shape``."""
+
+    pair: int = Field(6, ge=1)
+    wait: int = Field(4, ge=1)
+
+
+class EvolutionConfig(RunSettings):
+    """``agents.evolution``."""
+
+    algorithm: Literal["cma"]
+    policy_kwargs: ScorerKwargs = ScorerKwargs()
+    population: int = Field(24, ge=4)
+    episodes: int = Field(24, ge=1)  # of a generation
+    sigma: float = Field(0.1, gt=0)  # the first step size
+    threads: int = Field(2, ge=1)
+
 
 class TrainConfig(RunSettings):
     """Arguments that PPO and A2C share."""
 
+    policy_kwargs: PolicyKwargs = PolicyKwargs()
+    n_envs: int = Field(16, ge=1)
+    torch_threads: int = Field(1, ge=1)  # two under contention were 70 times slower than one
     learning_rate: str = "lin_3e-4"
     n_steps: int = Field(128, ge=1)
     gamma: _Share = 0.998
@@ -107,13 +129,10 @@ class TrainConfig(RunSettings):
             raise ValueError("give a positive number, or lin_ before it to let it fall to 0, e.g. lin_3e-4")
         return rate
 
-    def load_scenario(self) -> Scenario:
-        return load_scenario(self.env_kwargs.scenario, self.env_kwargs.overrides)
-
     @property
     def algorithm_arguments(self) -> dict[str, Any]:
         """Arguments of the algorithm's constructor, the learning rate as it stands here."""
-        return self.model_dump(exclude=set(RunSettings.model_fields))
+        return self.model_dump(exclude={*RunSettings.model_fields, "policy_kwargs", "n_envs", "torch_threads"})
 
 
 class PPOConfig(TrainConfig):
@@ -140,10 +159,10 @@ class A2CConfig(TrainConfig):
     rms_prop_eps: float = Field(1e-5, gt=0)
 
 
-_CONFIGS: Mapping[str, type[TrainConfig]] = {"ppo": PPOConfig, "a2c": A2CConfig}
+_CONFIGS: Mapping[str, type[RunSettings]] = {"ppo": PPOConfig, "a2c": A2CConfig, "cma": EvolutionConfig}
 
 
-def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> TrainConfig:
+def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> RunSettings:
     """A training configuration from a YAML file, with some keys changed.
 
     Args:
@@ -156,6 +175,6 @@ def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> T
     algorithm = str(content.get("algorithm"))
     if algorithm not in _CONFIGS:
         raise InputError(f"{path}, algorithm", algorithm, f"use one of {', '.join(_CONFIGS)}")
-    config: TrainConfig = parse_model(_CONFIGS[algorithm], content, str(path))
+    config: RunSettings = parse_model(_CONFIGS[algorithm], content, str(path))
     config.load_scenario()  # so that its faults show now
     return config

@@ -36,24 +36,59 @@ def feature(names: tuple[str, ...], start: str) -> int:
     return position
 
 
-class _Columns(NamedTuple):
-    """Where the rule finds what it reads; an argument of the kernel, whose cache would not see it change."""
+class Columns(NamedTuple):
+    """Where kernels find features; an argument of theirs, so that none has a number of its own for them."""
 
+    # of a job
+    present: int
     fastest: int
+    age: int
+    bound: int
     running: int
-    time: int
+    # of a candidate
+    gpus_of_most: int
     gpus: int
+    time: int
+    speed: int
+    efficiency: int
+    same_size: int
+    scarcity: int
+    one_node: int
     gain: int
+    wait: int
+    # of the state
     queue: int
+    busy: int
+    free: int
+    finished: int
+    next_release: int
+    gap: int
+    since_arrival: int
 
 
-_COLUMNS = _Columns(
+COLUMNS = Columns(
+    present=feature(JOB_FEATURES, "present"),
     fastest=feature(JOB_FEATURES, "work"),
+    age=feature(JOB_FEATURES, "age"),
+    bound=feature(JOB_FEATURES, "progress bound"),
     running=feature(JOB_FEATURES, "running"),
-    time=feature(CANDIDATE_FEATURES, "remaining time"),
+    gpus_of_most=feature(CANDIDATE_FEATURES, "GPUs / most"),
     gpus=feature(CANDIDATE_FEATURES, "GPUs / cluster"),
+    time=feature(CANDIDATE_FEATURES, "remaining time"),
+    speed=feature(CANDIDATE_FEATURES, "speed"),
+    efficiency=feature(CANDIDATE_FEATURES, "efficiency"),
+    same_size=feature(CANDIDATE_FEATURES, "same size"),
+    scarcity=feature(CANDIDATE_FEATURES, "scarcity"),
+    one_node=feature(CANDIDATE_FEATURES, "fits one node"),
     gain=feature(CANDIDATE_FEATURES, "gain"),
+    wait=feature(CANDIDATE_FEATURES, "wait"),
     queue=feature(GLOBAL_FEATURES, "waiting jobs"),
+    busy=feature(GLOBAL_FEATURES, "running jobs"),
+    free=feature(GLOBAL_FEATURES, "free GPUs"),
+    finished=feature(GLOBAL_FEATURES, "finished jobs"),
+    next_release=feature(GLOBAL_FEATURES, "next release"),
+    gap=feature(GLOBAL_FEATURES, "mean gap"),
+    since_arrival=feature(GLOBAL_FEATURES, "time since"),
 )
 
 
@@ -74,7 +109,7 @@ def score(observations: Mapping[str, np.ndarray]) -> Scores:
         wait=np.full(n_batch, -REGRET_WEIGHT * TOLERATED_REGRET, np.float32),
         regret=np.zeros((n_batch, n_jobs, n_places), np.float32),
     )
-    _fill(jobs, candidates, observations["globals"], _COLUMNS, scores)
+    _fill(jobs, candidates, observations["globals"], COLUMNS, scores)
     return scores
 
 

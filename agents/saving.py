@@ -1,6 +1,7 @@
-"""Trained models as files: the zip of Stable-Baselines3, with what is needed to play the policy again.
+"""Trained policies as files, with what is needed to play them again; reading one runs no code that is in it.
 
-``PPO.load`` reads these files too. Reading one here takes the JSON and the weights alone: no code in it is run.
+A network lies in the zip of Stable-Baselines3, which ``PPO.load`` reads too; here only its JSON and its weights
+are read. A scorer lies in a .npz of plain arrays.
 """
 
 from __future__ import annotations
@@ -10,18 +11,28 @@ import json
 import os
 import pickle
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents.network import PairNetwork
+from agents.scorer import PairScorer, Shape
 from hetenv.config import parse_model
 from hetenv.errors import InputError
 
 _REMEDY = "give a policy that scripts/train.py saved"
+
+
+class GreedyPolicy(Protocol):
+    """What plays placements."""
+
+    def greedy_actions(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
+        """(B,) the likeliest action for each of a batch of observations."""
 
 
 class Origin(BaseModel):
@@ -32,19 +43,54 @@ class Origin(BaseModel):
     algorithm: str
     scenario: str
     overrides: dict[str, Any]
-    network: dict[str, Any]  # arguments of PairNetwork
+    network: dict[str, Any]  # arguments of PairNetwork, or the Shape of a PairScorer
 
 
 def save_model(model: BaseAlgorithm, origin: Origin, path: Path) -> None:
     """Write ``model`` to ``path``, which holds the old or the new content at every moment."""
     vars(model).update(hetenv=origin.model_dump())  # Stable-Baselines3 saves all plain attributes
+    _replace(path, lambda file: model.save(file))  # type: ignore[arg-type]  # any open file will do
+
+
+def save_scorer(scorer: PairScorer, origin: Origin, path: Path) -> None:
+    """Write ``scorer`` to ``path`` likewise."""
+    arrays: dict[str, Any] = {"weights": scorer.weights, "origin": np.array(origin.model_dump_json())}
+    _replace(path, lambda file: np.savez(file, **arrays))
+
+
+def _replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     draft = path.with_name(path.name + ".part")
     try:
         with draft.open("wb") as file:
-            model.save(file)
+            write(file)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def load_policy(path: Path) -> tuple[GreedyPolicy, Origin]:
+    """The policy in a file of ours, whatever its kind.
+
+    Raises:
+        InputError: no such file, or not one of ours.
+    """
+    return load_scorer(path) if path.suffix == ".npz" else load_network(path)
+
+
+def load_scorer(path: Path) -> tuple[PairScorer, Origin]:
+    """The scorer in a file that ``save_scorer`` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            weights, content = arrays["weights"], json.loads(str(arrays["origin"]))
+    except OSError as error:
+        raise InputError(str(path), error.strerror or error, _REMEDY) from None
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError):
+        raise InputError(str(path), "not a file of a scorer", _REMEDY) from None
+    origin: Origin = parse_model(Origin, content, str(path))
+    shape = Shape(**origin.network)
+    if weights.shape != (shape.n_weights,) or not np.isfinite(weights).all():
+        raise InputError(str(path), "its weights do not fit this version's scorer", "train it again")
+    return PairScorer(weights, shape), origin
 
 
 def load_network(path: Path) -> tuple[PairNetwork, Origin]:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents import policy_name
-from agents.network import PairNetwork
-from agents.saving import load_network
+from agents.saving import GreedyPolicy, load_policy
 from hetenv.cluster import Cluster
 from hetenv.config import Scenario, load_scenario
 from hetenv.envs.session import PlacementSession
@@ -23,14 +21,14 @@ class PolicyScheduler:
     seed of an environment that replays the same workload, it is offered the same candidates and does the same.
 
     Args:
-        network: scores the actions.
+        policy: chooses the actions.
         scenario: gives window, time scale, and whether all jobs must be placed at once.
     """
 
     decides = DECISIONS
 
-    def __init__(self, network: PairNetwork, scenario: Scenario, name: str = "policy") -> None:
-        self.network, self.scenario, self.name = network, scenario, name
+    def __init__(self, policy: GreedyPolicy, scenario: Scenario, name: str = "policy") -> None:
+        self.policy, self.scenario, self.name = policy, scenario, name
 
     def reset(self, cluster: Cluster, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -48,7 +46,7 @@ class PolicyScheduler:
         changed: list[int] = []
         while session.refresh():
             batch = {key: value[None] for key, value in session.observation().items()}
-            action = int(self.network.greedy_actions(batch)[0])
+            action = int(self.policy.greedy_actions(batch)[0])
             if action == len(session.mask) - 1:
                 break
             changed.append(session.place(action))
@@ -57,7 +55,7 @@ class PolicyScheduler:
         return Plan(np.array(changed, np.int64), simulator.state.counts[changed], nodes)
 
 
-def load_scheduler(path: Path) -> PolicyScheduler:
+def load_scheduler(path: Path, name: str) -> PolicyScheduler:
     """See ``agents.load``."""
-    network, origin = load_network(path)
-    return PolicyScheduler(network, load_scenario(origin.scenario, origin.overrides), name=policy_name(path))
+    policy, origin = load_policy(path)
+    return PolicyScheduler(policy, load_scenario(origin.scenario, origin.overrides), name=name)

@@ -22,15 +22,35 @@ import numba
 from platformdirs import user_cache_path
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+_IN_PLACE = {"_nrt": False, "error_model": "numpy"}  # x / 0 is inf or NaN; a check at each division costs a tenth
 _CONSTANTS = (int, float, str, tuple)  # what numba freezes into a kernel that reads a global
 
 
 def njit(kernel: Kernel) -> Kernel:
     """Compile ``kernel`` in nopython mode at its first call; cache the result on disk."""
+    return _compile(kernel, _nrt=True)
+
+
+def njit_in_place(kernel: Kernel) -> Kernel:
+    """``njit`` for a kernel that creates and returns no arrays: it counts no references to those it is given.
+
+    numba counts them at every call and slice, one atomic addition an array, which in small kernels on tuples of
+    arrays costs more than the work. The caller keeps the arrays alive.
+    """
+    return _compile(kernel, **_IN_PLACE)
+
+
+def njit_threaded(kernel: Kernel) -> Kernel:
+    """``njit_in_place`` for a kernel that lets go of the interpreter lock, to run in several threads at once."""
+    return _compile(kernel, **_IN_PLACE, nogil=True)
+
+
+def _compile(kernel: Kernel, **options: Any) -> Kernel:
     saved = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = _cache_folder(kernel.__module__)  # type: ignore[attr-defined]
     try:
-        compiled: Any = numba.njit(cache=True)(kernel)
+        # _nrt is always given: numba would let a kernel inherit it from the one that happens to call it first.
+        compiled: Any = numba.njit(cache=True, **options)(kernel)
         return compiled
     finally:
         numba.config.CACHE_DIR = saved  # type: ignore[attr-defined]

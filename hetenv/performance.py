@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hetenv.compiled import njit
+from hetenv.compiled import njit_in_place as njit
 from hetenv.errors import InputError
 
 

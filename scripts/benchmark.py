@@ -29,7 +29,8 @@ import baselines
 import hetenv
 from hetenv import cli
 from hetenv.cluster import Cluster
-from hetenv.config import load_scenario
+from hetenv.config import load_scenario, parse_overrides
+from hetenv.envs.view import aligned_zeros
 from hetenv.matching import Placement, PlacementProblem, solve_exact, solve_jps, solve_market
 from hetenv.matching.selection import genuine_entries, select_entries
 from hetenv.traces.generate import PhillyJobs, SyntheticJobs
@@ -53,32 +54,45 @@ SPEEDS = (0.2, 0.5, 1.0, 1.7, 2.5, 4.0)
 JPS_SAMPLES = 100
 
 
-def draw_problem(case: str, network: str, rng: np.random.Generator) -> Callable[[], PlacementProblem]:
-    """Jobs of the ``online`` scenario's laws, all at once; the call makes the problem, with nothing cached."""
+LEAVING, PROGRESS = 0.1, 0.1  # of the jobs, and of the work of those that stay, from one problem to the next
+
+
+def draw_problems(
+    case: str, network: str, rng: np.random.Generator
+) -> tuple[Callable[[], PlacementProblem], Callable[[], PlacementProblem]]:
+    """Jobs of the ``online`` scenario's laws, all at once, and the next problem, when some have left and as many come.
+
+    The calls make the problems, with nothing cached.
+    """
     n_jobs, gpus_a_type, n_types, most = CASES[case]
     names = [f"type{m}" for m in range(n_types)]
     cluster = Cluster.from_counts(dict.fromkeys(names, gpus_a_type))
-    source = SyntheticJobs(
-        n_jobs=n_jobs,
-        load=None,
-        mean_gpu_s=14400,
-        size_sigma=1.2,
-        type_speed=dict(zip(names, SPEEDS, strict=False)),
-        affinity_sigma=0.3,
-        base_speed=400,
-        grad_bytes=(1e7, 1.4e9),
-        max_gpus=most,
+    n_new = max(1, round(LEAVING * n_jobs))
+    jobs, new = (
+        SyntheticJobs(
+            n_jobs=number,
+            load=None,
+            mean_gpu_s=14400,
+            size_sigma=1.2,
+            type_speed=dict(zip(names, SPEEDS, strict=False)),
+            affinity_sigma=0.3,
+            base_speed=400,
+            grad_bytes=(1e7, 1.4e9),
+            max_gpus=most,
+        ).draw(cluster, rng)
+        for number in (n_jobs, n_new)
     )
-    jobs = source.draw(cluster, rng)
-    return lambda: PlacementProblem(
-        cluster.total,
-        jobs.speed,
-        jobs.batch,
-        jobs.iterations,
-        jobs.grad_bytes,
-        NETWORKS[network],
-        max_gpus=jobs.max_gpus,
-    )
+    columns = [(jobs.speed, new.speed), (jobs.batch, new.batch), (jobs.iterations, new.iterations)]
+    columns += [(jobs.grad_bytes, new.grad_bytes), (jobs.max_gpus, new.max_gpus)]
+
+    def problem(speed: Any, batch: Any, iterations: Any, grad_bytes: Any, max_gpus: Any) -> PlacementProblem:
+        link = NETWORKS[network]
+        return PlacementProblem(cluster.total, speed, batch, iterations, grad_bytes, link, max_gpus=max_gpus)
+
+    now = [old for old, _ in columns]
+    later = [np.concatenate([old[n_new:], coming]) for old, coming in columns]
+    later[2][: n_jobs - n_new] *= 1.0 - PROGRESS
+    return lambda: problem(*now), lambda: problem(*later)
 
 
 def solve_milp(problem: PlacementProblem) -> None:
@@ -97,74 +111,151 @@ SOLVERS: dict[str, Callable[[PlacementProblem], Placement]] = {
 }
 
 
-def timed(solve: Callable[[PlacementProblem], Any], case: str, network: str, seed: int) -> tuple[Any, float]:
+def timed(solve: Callable[[PlacementProblem], Any], draw: Callable[[], PlacementProblem]) -> tuple[Any, float]:
     """The answer to a fresh instance, and the seconds from bare arrays to it."""
-    drawn = draw_problem(case, network, np.random.default_rng(seed))
     begin = time.perf_counter()
-    answer = solve(drawn())
+    answer = solve(draw())
     return answer, time.perf_counter() - begin
 
 
 def benchmark_matching(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Gap to the optimum and to the proven bound, latency, and how many times faster than exact and the full MILP."""
+    """Gap to the optimum and to the proven bound, latency, and how many times faster than exact and the full MILP.
+
+    The rows "next" are of the market on the next problem, cold and with the prices of the one before.
+    """
     rows = []
     for case in args.cases:
         small = CASES[case][0] <= MOST_FOR_OPTIMUM
         solvers = SOLVERS if small else {"market": solve_market}
         for network in NETWORKS:
-            placements: dict[str, list[Placement]] = {}
-            seconds: dict[str, list[float]] = {}
-            for name, solve in solvers.items():
-                timed(solve, case, network, 0)  # compile
-                runs = [timed(solve, case, network, seed) for seed in range(args.seeds if small else 3)]
-                placements[name] = [placement for placement, _ in runs]
-                seconds[name] = [run_s for _, run_s in runs]
-            milp_s = [timed(solve_milp, case, network, seed)[1] for seed in range(args.milp_seeds if small else 0)]
-            for name in solvers:
-                optima = placements.get("exact", [])
-                gaps = [mine.total / best.total - 1 for mine, best in zip(placements[name], optima, strict=False)]
-                bounds = [mine.gap for mine in placements[name] if mine.gap is not None]
-                p50, p99 = np.percentile(seconds[name], [50, 99])
-                rows.append(
-                    {
-                        "case": case,
-                        "network": network,
-                        "solver": name,
-                        "gap_mean_pct": 100 * float(np.mean(gaps)) if gaps else None,
-                        "gap_max_pct": 100 * float(np.max(gaps)) if gaps else None,
-                        "gap_proven_pct": 100 * float(np.max(bounds)) if bounds else None,
-                        "p50_ms": 1e3 * float(p50),
-                        "p99_ms": 1e3 * float(p99),
-                        "us_per_job": 1e6 * float(p50) / CASES[case][0],
-                        "x_exact": float(np.median(seconds["exact"]) / p50) if optima else None,
-                        "x_milp": float(np.median(milp_s) / p50) if milp_s else None,
-                    }
-                )
+            seeds = range(args.seeds if small else 3)
+            drawn = [draw_problems(case, network, np.random.default_rng(seed)) for seed in seeds]
+            for solve in solvers.values():
+                timed(solve, drawn[0][0])  # compile
+            runs = {name: [timed(solve, now) for now, _ in drawn] for name, solve in solvers.items()}
+            milp_s = [timed(solve_milp, now)[1] for now, _ in drawn[: args.milp_seeds if small else 0]]
+            optima = runs.get("exact", [])
+            rows += [matching_row(case, network, name, runs[name], optima, milp_s) for name in solvers]
+            prices = [solve_market(now()).prices for now, _ in drawn]
+            optima = [timed(solve_exact, later) for _, later in drawn] if small else []
+            cold = [timed(solve_market, later) for _, later in drawn]
+            warm = [
+                timed(lambda problem, last=last: solve_market(problem, start_prices=last), later)
+                for (_, later), last in zip(drawn, prices, strict=True)
+            ]
+            rows.append(matching_row(case, network, "market, next", cold, optima, []))
+            rows.append(matching_row(case, network, "market, next, warm", warm, optima, []))
     return rows
+
+
+Runs = Sequence[tuple[Placement, float]]
+
+
+def matching_row(
+    case: str, network: str, solver: str, runs: Runs, optima: Runs, milp_s: Sequence[float]
+) -> dict[str, Any]:
+    """One line of the table: ``runs`` of a solver against the ``optima``, if known, of the same problems."""
+    gaps = [mine.total / best.total - 1 for (mine, _), (best, _) in zip(runs, optima, strict=False)]
+    bounds = [placement.gap for placement, _ in runs if placement.gap is not None]
+    p50, p99 = np.percentile([seconds for _, seconds in runs], [50, 99])
+    return {
+        "case": case,
+        "network": network,
+        "solver": solver,
+        "gap_mean_pct": 100 * float(np.mean(gaps)) if gaps else None,
+        "gap_max_pct": 100 * float(np.max(gaps)) if gaps else None,
+        "gap_proven_pct": 100 * float(np.max(bounds)) if bounds else None,
+        "p50_ms": 1e3 * float(p50),
+        "p99_ms": 1e3 * float(p99),
+        "us_per_job": 1e6 * float(p50) / CASES[case][0],
+        "x_exact": float(np.median([seconds for _, seconds in optima]) / p50) if optima else None,
+        "x_milp": float(np.median(milp_s) / p50) if milp_s else None,
+    }
 
 
 # --- environment steps ----------------------------------------------------------------------------------
 
 
 def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Decisions through ``gym.make``, each with a fresh observation and mask, resets included."""
+    """Decisions through ``gym.make`` and ``gym.make_vec``, each with a fresh observation and mask, resets included.
+
+    The policy, a random choice of what is allowed, is not timed. ``of_floor`` is the rate over that of nothing but
+    copying the observations.
+    """
     rows = []
     for scenario in args.scenarios:
-        env = gym.make("hetenv/Placement-v0", scenario=scenario)
-        env.reset(seed=0)
-        uniform = np.random.default_rng(0).random(args.steps)
-        rates = []
-        for _ in range(args.repeats + 1):
-            _, info = env.reset()
-            begin = time.perf_counter()
-            for draw in uniform:
-                valid = info["action_mask"].nonzero()[0]
-                _, _, terminated, _, info = env.step(valid[int(draw * len(valid))])
-                if terminated:
-                    _, info = env.reset()
-            rates.append(args.steps / (time.perf_counter() - begin))
-        rows.append({"scenario": scenario, "num_envs": 1, "steps_per_s": spread(rates[1:])})
+        arguments = {"scenario": scenario, "overrides": parse_overrides(args.set)}
+        runs = [("make", 1, 1)]
+        runs += [("make_vec", n, threads) for n in args.num_envs for threads in args.threads if threads <= n]
+        for through, num_envs, threads in runs:
+            if through == "make":
+                seconds = step_single(arguments, args.steps, args.repeats)
+            else:
+                seconds = step_vector(arguments, num_envs, threads, args.steps, args.repeats)
+            floor_s = copy_s(arguments, num_envs)
+            rows.append(
+                {
+                    "scenario": scenario,
+                    "through": through,
+                    "num_envs": num_envs,
+                    "threads": threads,
+                    "steps_per_s": spread([1.0 / step_s for step_s in seconds]),
+                    "of_floor": floor_s / float(np.median(seconds)),
+                }
+            )
     return rows
+
+
+def step_single(arguments: dict[str, Any], n_steps: int, repeats: int) -> list[float]:
+    """Seconds a step of one environment, of each repeat."""
+    env = gym.make("hetenv/Placement-v0", **arguments)
+    _, info = env.reset(seed=0)
+    uniform = np.random.default_rng(0).random(n_steps)
+    seconds = []
+    for _ in range(repeats + 1):
+        passed_s = 0.0
+        for draw in uniform:
+            valid = info["action_mask"].nonzero()[0]
+            action = valid[int(draw * len(valid))]
+            begin = time.perf_counter()
+            _, _, terminated, _, info = env.step(action)
+            if terminated:
+                _, info = env.reset()
+            passed_s += time.perf_counter() - begin
+        seconds.append(passed_s / n_steps)
+    return seconds[1:]
+
+
+def step_vector(arguments: dict[str, Any], num_envs: int, threads: int, n_steps: int, repeats: int) -> list[float]:
+    """Seconds a step and environment of ``num_envs`` environments that are all at another point of their episodes."""
+    envs = gym.make_vec(
+        "hetenv/Placement-v0", num_envs=num_envs, num_threads=threads, autoreset_mode="SameStep", **arguments
+    )
+    _, infos = envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    rounds = max(n_steps // num_envs, 20)
+    warm = max(200, rounds)
+    passed_s = []
+    for _ in range(warm + repeats * rounds):
+        actions = (infos["action_mask"] * (0.1 + rng.random(infos["action_mask"].shape, np.float32))).argmax(axis=1)
+        begin = time.perf_counter()
+        _, _, _, _, infos = envs.step(actions)
+        passed_s.append(time.perf_counter() - begin)
+    envs.close()
+    return (np.reshape(passed_s[warm:], (repeats, rounds)).mean(axis=1) / num_envs).tolist()
+
+
+def copy_s(arguments: dict[str, Any], num_envs: int) -> float:
+    """Seconds to copy the observation of one environment, where ``num_envs`` are copied at a time."""
+    space = gym.make("hetenv/Placement-v0", **arguments).observation_space
+    n_floats = num_envs * sum(int(np.prod(box.shape)) for box in space.values())
+    source, target = (aligned_zeros((n_floats,), np.float32) for _ in range(2))
+    seconds = []
+    for _ in range(50):
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        seconds.append(time.perf_counter() - begin)
+    return float(np.median(seconds)) / num_envs
 
 
 # --- replay ---------------------------------------------------------------------------------------------
@@ -230,8 +321,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     matching.set_defaults(run=benchmark_matching)
     steps = subjects.add_parser("steps", help="decisions per second of the environments")
     steps.add_argument("--scenarios", nargs="+", default=["online", "online-elastic", "philly"], metavar="NAME")
-    steps.add_argument("--steps", type=int, default=10_000)
+    steps.add_argument("--num-envs", nargs="*", type=int, default=[1, 64, 512, 4096], metavar="N")
+    steps.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
+    steps.add_argument("--steps", type=int, default=50_000, help="of all environments, a repeat (default: %(default)s)")
     steps.add_argument("--repeats", type=int, default=5)
+    steps.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="change keys of the scenarios"
+    )
     steps.set_defaults(run=benchmark_steps)
     replay = subjects.add_parser("replay", help="jobs per second of a whole trace")
     replay.add_argument("--jobs", type=int, default=100_000)
@@ -244,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.add_argument("--out", type=Path, help="a JSON file for the figures")
     args = parser.parse_args(argv)
     for name in getattr(args, "scenarios", []):
-        load_scenario(name)
+        load_scenario(name, parse_overrides(args.set))
 
     rows = args.run(args)
     cli.show(as_table(rows))

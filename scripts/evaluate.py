@@ -4,20 +4,21 @@
         --episodes 32 --seed 1000 --out results/online
     python scripts/evaluate.py --trace jobs.csv --cluster four-generations --schedulers fifo jps
 
-A scheduler is a baseline, with options if need be (jps:samples=20,beta=0.7), or a policy that
-scripts/train.py saved (a path that ends in .zip). Prints a table, and writes summary.json,
-summary.csv, jobs.csv and TensorBoard scalars to the folder --out. Ctrl-C keeps complete episodes.
+A scheduler is a baseline, with options if need be (jps:samples=20,beta=0.7), or a policy: one that ships
+(pretrained:online), or one that scripts/train.py saved (a path that ends in .zip or .npz). Prints a table,
+and writes summary.json, summary.csv, jobs.csv and TensorBoard scalars to the folder --out. Ctrl-C keeps complete
+episodes.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import zipfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import agents
 import baselines
 from hetenv import cli
 from hetenv.config import Scenario, load_scenario, parse_overrides, scenario_names, trace_scenario
@@ -67,7 +68,7 @@ def chosen_scenario(args: argparse.Namespace) -> Scenario:
 def chosen_schedulers(texts: Sequence[str]) -> dict[str, SchedulerFactory]:
     schedulers: dict[str, SchedulerFactory] = {}
     for text in texts:
-        name, factory = saved_policy(Path(text)) if text.endswith(".zip") else baseline(text)
+        name, factory = saved_policy(text) if agents.is_policy(text) else baseline(text)
         if name in schedulers:
             raise InputError("--schedulers", f"{name} comes twice", "give each one once")
         schedulers[name] = factory
@@ -79,13 +80,9 @@ def baseline(text: str) -> tuple[str, SchedulerFactory]:
     return text, partial(baselines.make, name, **options)
 
 
-def saved_policy(path: Path) -> tuple[str, SchedulerFactory]:
-    if not zipfile.is_zipfile(path):  # before the seconds that importing torch takes
-        fault = "not a zip file" if path.exists() else "no such file"
-        raise InputError(str(path), fault, "name a policy that scripts/train.py saved")
-    import agents
-
-    return agents.policy_name(path), partial(agents.load, path)
+def saved_policy(text: str) -> tuple[str, SchedulerFactory]:
+    agents.policy_path(text)  # a fault shows now
+    return agents.policy_name(text), partial(agents.load, text)
 
 
 @cli.command

@@ -1,11 +1,13 @@
-"""Train a policy with Stable-Baselines3.
+"""Train a policy with Stable-Baselines3, or breed one by an evolution strategy.
 
     python scripts/train.py --config configs/train/ppo-placement.yaml --out runs/ppo
+    python scripts/train.py --config configs/train/cma-placement.yaml --out runs/cma
     python scripts/train.py --config configs/train/a2c-placement.yaml --out runs/a2c --minutes 5 \\
         --set env_kwargs.scenario=philly learning_rate=lin_3e-4
 
-The folder --out then holds config.yaml, versions.json, TensorBoard events, best.zip (least mean JCT on held-out
-episodes), last.zip and evaluation.json. Ctrl-C ends the training and keeps what was learned.
+The folder --out then holds config.yaml, versions.json, TensorBoard events, the policy of least mean JCT on held-out
+episodes (best.zip; best.npz from an evolution strategy), the last one and evaluation.json. Ctrl-C ends the training and
+keeps what was learned.
 Compare the result with other schedulers by scripts/evaluate.py --schedulers jps OUT/best.zip.
 """
 
@@ -44,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from agents.config import load_config
 
     config = load_config(args.config, changes)
-    from agents.training import play_baselines, require_empty, train  # only now: torch takes seconds to import
+    from agents.runs import require_empty  # only now: torch takes seconds to import
+    from agents.training import play_baselines, train
 
     require_empty(args.out)
     with cli.output_folder(args.out):
@@ -60,11 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("held-out mean JCT: " + ", ".join(f"{value:,.0f} s {name}" for name, value in jct_s.items()))
     if run.interrupted:
         print(
-            f"interrupted at step {run.evaluation['steps']:,}; {args.out}/best.zip and last.zip are kept",
+            f"interrupted at step {run.evaluation['steps']:,}; the best and the last policy are kept in {args.out}",
             file=sys.stderr,
         )
         return cli.INTERRUPTED
-    print(f"{args.out}: best.zip, last.zip, evaluation.json")
+    print(f"{args.out}: best and last policy, evaluation.json")
     return 0
 
 

@@ -1,15 +1,20 @@
 """Gymnasium environments, and their registration under ``hetenv/``."""
 
+from typing import Any
+
 import gymnasium
 
-_ENTRY_POINTS = {
-    "hetenv/Placement-v0": "hetenv.envs.placement:PlacementEnv",
-    "hetenv/Market-v0": "hetenv.envs.market:MarketEnv",
+_ENTRY_POINTS: dict[str, dict[str, Any]] = {
+    "hetenv/Placement-v0": {
+        "entry_point": "hetenv.envs.placement:PlacementEnv",
+        "vector_entry_point": "hetenv.envs.vector:PlacementVectorEnv",
+    },
+    "hetenv/Market-v0": {"entry_point": "hetenv.envs.market:MarketEnv"},  # vectors of it are Gymnasium's own
 }
 
 
 def register_environments() -> None:
     """Make ``gym.make("hetenv/...")`` work; harmless when called again."""
-    for name, entry_point in _ENTRY_POINTS.items():
+    for name, entry_points in _ENTRY_POINTS.items():
         if name not in gymnasium.registry:
-            gymnasium.register(name, entry_point=entry_point)
+            gymnasium.register(name, **entry_points)

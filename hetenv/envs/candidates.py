@@ -6,10 +6,11 @@ comes into view; whether one can be taken now is a matter of the free GPUs.
 
 import numpy as np
 
-from hetenv.compiled import njit
-from hetenv.simulator.fastest import fastest_counts
+from hetenv.compiled import njit_in_place as njit
+from hetenv.performance import ring_allreduce_s
 from hetenv.simulator.kernels import job_rate
 
+# Record types have no padding, so that equal states have equal bytes.
 CANDIDATE = np.dtype(
     [
         ("rate", "f8"),  # iterations/s, packed onto as few nodes as possible
@@ -19,6 +20,7 @@ CANDIDATE = np.dtype(
     ],
     align=True,
 )
+IDEAL = np.dtype([("iteration_s", "f8"), ("types", "i8")], align=True)  # the fastest category of one size; a bit a type
 
 
 @njit
@@ -37,12 +39,61 @@ def packed_rate(fixed, job, counts):
 
 
 @njit
-def _offer(fixed, job, counts, kept, candidates, n_kept):
+def propose_candidates(fixed, job, draws, kept, candidates, ideal, scratch):
+    """Fill ``kept`` (S, M) and ``candidates`` (S,) with up to S distinct categories for ``job``; returns how many.
+
+    In this order: the fastest category of the least size, which an idle cluster always has; the least
+    size on each single type, so that a job can start wherever something is free; the fastest category of
+    each doubled size up to the most; each doubled size on each single type, for when the fastest is taken;
+    then mixes drawn from ``draws`` (S, M + 1), uniform in [0, 1).
+
+    Room to work in: ``ideal`` (most GPUs + 1,) IDEAL and ``scratch`` (2, M) int64.
+    """
+    spec = fixed.jobs[job]
+    n_kept = 0
+    fastest_first, counts = scratch[0], scratch[1]
+    _order_types(fixed.speed[job], fastest_first)
+    for n_gpus in range(spec.max_gpus + 1):
+        ideal[n_gpus].iteration_s = np.inf
+    if spec.measured_row >= 0:
+        _rank_measured(fixed, job, ideal)
+    else:
+        _rank_by_speed(fixed, job, fastest_first, ideal)
+
+    least = spec.min_gpus
+    while ideal[least].iteration_s == np.inf:
+        least += 1  # sizes that were not measured; the simulator refuses jobs without any
+    _ideal_counts(fixed, fastest_first, ideal[least].types, least, counts)
+    n_kept = _offer(fixed, job, counts, least, kept, candidates, n_kept)
+    n_kept = _offer_single_types(fixed, job, least, counts, kept, candidates, n_kept)
+    n_gpus = least
+    while n_gpus < spec.max_gpus:
+        n_gpus = min(2 * n_gpus, spec.max_gpus)
+        if ideal[n_gpus].iteration_s < np.inf:
+            _ideal_counts(fixed, fastest_first, ideal[n_gpus].types, n_gpus, counts)
+            n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
+    n_gpus = least
+    while n_gpus < spec.max_gpus:
+        n_gpus = min(2 * n_gpus, spec.max_gpus)
+        n_kept = _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept)
+    for s in range(draws.shape[0]):
+        if n_kept == candidates.shape[0]:
+            break
+        n_gpus = _draw_mix(fixed, job, draws[s], least, counts)
+        if n_gpus > 1:  # one GPU of each type is offered already
+            n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
+    for s in range(n_kept):
+        candidates[s].same_size = min(1.0, candidates[s].rate * ideal[candidates[s].n_gpus].iteration_s)
+    return n_kept
+
+
+@njit
+def _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept):
     """Keep ``counts`` as the next candidate if it can run and is not kept already; returns the new number."""
     if n_kept == candidates.shape[0]:
         return n_kept
     for s in range(n_kept):
-        same = True
+        same = candidates[s].n_gpus == n_gpus
         for m in range(counts.shape[0]):
             same = same and kept[s, m] == counts[m]
         if same:
@@ -53,7 +104,7 @@ def _offer(fixed, job, counts, kept, candidates, n_kept):
     for m in range(counts.shape[0]):
         kept[n_kept, m] = counts[m]
     candidates[n_kept].rate = rate
-    candidates[n_kept].n_gpus = counts.sum()
+    candidates[n_kept].n_gpus = n_gpus
     candidates[n_kept].one_node = one_node
     return n_kept + 1
 
@@ -65,60 +116,109 @@ def _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept):
         if n_gpus <= fixed.types[m].total:
             counts[:] = 0
             counts[m] = n_gpus
-            n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
+            n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
     return n_kept
 
 
 @njit
-def propose_candidates(fixed, job, draws, kept, candidates):
-    """Fill ``kept`` (S, M) and ``candidates`` (S,) with up to S distinct categories for ``job``.
+def _order_types(speed, order):
+    """Write into ``order`` (M,) the types from the fastest to the slowest, equal ones in their order."""
+    for m in range(order.shape[0]):
+        at = m
+        while at > 0 and speed[order[at - 1]] < speed[m]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = m
 
-    In this order: the fastest category of the least size, which an idle cluster always has; the least
-    size on each single type, so that a job can start wherever something is free; the fastest category of
-    each doubled size up to the most; each doubled size on each single type, for when the fastest is taken;
-    then mixes drawn from ``draws`` (S, M + 1), uniform in [0, 1).
+
+@njit
+def _rank_by_speed(fixed, job, fastest_first, ideal):
+    """Least iteration time on the whole cluster, and the types (a bit each) that give it, for every size at once.
+
+    As ``hetenv.simulator.fastest``: every set of types; the set settles the link, so within it speed decides,
+    one GPU of each type, then the fastest left.
     """
+    speed, spec, even_split = fixed.speed[job], fixed.jobs[job], fixed.rules[0].even_split
+    n_types = speed.shape[0]
+    most = spec.max_gpus
+    for chosen in range(1, 2**n_types):
+        usable = True
+        n_gpus, only = 0, 0
+        total_speed, slowest, nic = 0.0, np.inf, np.inf
+        for m in range(n_types):
+            if chosen >> m & 1:
+                usable = usable and speed[m] > 0.0
+                n_gpus += 1
+                only = m
+                total_speed += speed[m]
+                slowest = min(slowest, speed[m])
+                nic = min(nic, fixed.types[m].nic_bytes_per_s)
+        if not usable:
+            continue
+        one_type = n_gpus == 1
+        rank, added = 0, 1  # GPUs of the type fastest_first[rank] taken so far
+        while n_gpus <= most:
+            compute_s = spec.batch / (n_gpus * slowest) if even_split else spec.batch / total_speed
+            if compute_s < ideal[n_gpus].iteration_s:  # before the network, which costs most of the time here
+                one_node = one_type and n_gpus <= fixed.types[only].largest_node
+                link = fixed.types[only].intra_bytes_per_s if one_node else nic
+                step_s = compute_s + ring_allreduce_s(n_gpus, spec.grad_bytes, link)
+                if step_s < ideal[n_gpus].iteration_s:
+                    ideal[n_gpus].iteration_s = step_s
+                    ideal[n_gpus].types = chosen
+            while rank < n_types and (
+                not chosen >> fastest_first[rank] & 1 or added == fixed.types[fastest_first[rank]].total
+            ):
+                rank += 1
+                added = 1
+            if rank == n_types:
+                break
+            n_gpus += 1
+            added += 1
+            total_speed += speed[fastest_first[rank]]
+
+
+@njit
+def _rank_measured(fixed, job, ideal):
+    """The same for a measured job, which runs on one type at a time."""
     spec = fixed.jobs[job]
-    n_types = fixed.types.shape[0]
-    n_kept = 0
-    counts = np.zeros(n_types, np.int64)
-    total = fixed.types.total.astype(np.int64)
-    room = fixed.types.largest_node.astype(np.int64)
-    least = spec.min_gpus
-    while fastest_counts(fixed, job, least, least, total, room, counts) == np.inf:
-        least += 1  # sizes that were not measured; the simulator refuses jobs without any
-    n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
-    n_kept = _offer_single_types(fixed, job, least, counts, kept, candidates, n_kept)
-    n_gpus = least
-    while n_gpus < spec.max_gpus:
-        n_gpus = min(2 * n_gpus, spec.max_gpus)
-        if fastest_counts(fixed, job, n_gpus, n_gpus, total, room, counts) < np.inf:
-            n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
-    n_gpus = least
-    while n_gpus < spec.max_gpus:
-        n_gpus = min(2 * n_gpus, spec.max_gpus)
-        n_kept = _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept)
-    for s in range(draws.shape[0]):
-        _draw_mix(fixed, job, draws[s], least, counts)
-        n_kept = _offer(fixed, job, counts, kept, candidates, n_kept)
-    for s in range(n_kept):
-        n_gpus = candidates[s].n_gpus
-        ideal_s = fastest_counts(fixed, job, n_gpus, n_gpus, total, room, counts)
-        candidates[s].same_size = min(1.0, candidates[s].rate * ideal_s)
+    rate = fixed.measured[spec.measured_row]  # (M, G + 1, 2)
+    for m in range(rate.shape[0]):
+        for n_gpus in range(1, min(spec.max_gpus, fixed.types[m].total, rate.shape[1] - 1) + 1):
+            found = rate[m, n_gpus, 0 if n_gpus <= fixed.types[m].largest_node else 1]
+            if found > 0.0 and 1.0 / found < ideal[n_gpus].iteration_s:
+                ideal[n_gpus].iteration_s = 1.0 / found
+                ideal[n_gpus].types = 1 << m
+
+
+@njit
+def _ideal_counts(fixed, fastest_first, chosen, n_gpus, counts):
+    """The category (M,) of ``n_gpus`` on the set ``chosen``: one of each type, then the fastest left."""
+    left = n_gpus
+    for m in range(counts.shape[0]):
+        counts[m] = chosen >> m & 1
+        left -= counts[m]
+    for m in fastest_first:
+        if chosen >> m & 1:
+            more = min(left, fixed.types[m].total - 1)
+            counts[m] += more
+            left -= more
 
 
 @njit
 def _draw_mix(fixed, job, draw, least, counts):
-    """A random category: size uniform in least..most, GPUs spread over the types by random weights."""
+    """A random category: size uniform in least..most, GPUs spread over the types by random weights; its size."""
     spec = fixed.jobs[job]
     n_types = counts.shape[0]
     room = 0
     for m in range(n_types):
         if fixed.speed[job, m] > 0.0:
             room += fixed.types[m].total
-    left = min(least + int(draw[n_types] * (spec.max_gpus - least + 1)), room)
+    n_gpus = min(least + int(draw[n_types] * (spec.max_gpus - least + 1)), room)
     counts[:] = 0
-    while left > 0:
+    if n_gpus == 1:
+        return n_gpus
+    for _ in range(n_gpus):
         chosen = -1
         for m in range(n_types):
             if fixed.speed[job, m] <= 0.0 or counts[m] == fixed.types[m].total:
@@ -126,4 +226,4 @@ def _draw_mix(fixed, job, draw, least, counts):
             if chosen < 0 or draw[m] / (counts[m] + 1) > draw[chosen] / (counts[chosen] + 1):
                 chosen = m
         counts[chosen] += 1
-        left -= 1
+    return n_gpus

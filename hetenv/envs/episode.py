@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.core import ActType
 
+from hetenv.cluster import Cluster
 from hetenv.config import Scenario, load_scenario
 from hetenv.errors import InputError
 from hetenv.workload import Workload
@@ -32,12 +34,7 @@ class ScenarioEnv(gym.Env[dict[str, Any], ActType]):
 
     def begin_episode(self, options: Mapping[str, Any] | None) -> None:
         """Reset the simulator to the jobs of ``options["workload"]``, or to jobs drawn from ``np_random``."""
-        workload = (options or {}).get("workload")
-        if unknown := set(options or {}) - {"workload"}:
-            raise InputError("reset options", sorted(unknown)[0], "use workload")
-        if workload is not None and not isinstance(workload, Workload):
-            raise InputError("reset options, workload", type(workload).__name__, "give a hetenv.Workload")
-        self.simulator.reset(self.np_random, workload)
+        self.simulator.reset(self.np_random, workload_option(options))
 
     def reward_since(self, job_seconds: float) -> float:
         """Minus the job-seconds that passed since the simulator's stood at ``job_seconds``, in time scales."""
@@ -48,13 +45,53 @@ class ScenarioEnv(gym.Env[dict[str, Any], ActType]):
         simulator = self.simulator
         info: dict[str, Any] = {"time_s": simulator.time_s}
         if simulator.done:
-            jct_s = simulator.state.jobs["finish_s"] - simulator.workload.arrival_s
-            makespan_s = simulator.time_s - float(simulator.workload.arrival_s[0])
-            info["mean_jct_s"] = float(jct_s.mean())
-            info["p95_jct_s"] = float(np.percentile(jct_s, 95))
-            info["makespan_s"] = makespan_s
-            info["utilization"] = float(simulator.busy_gpu_s.sum()) / (simulator.cluster.n_gpus * makespan_s)
+            info |= episode_figures(
+                simulator.cluster,
+                simulator.workload.arrival_s,
+                simulator.state.jobs["finish_s"],
+                simulator.time_s,
+                simulator.state.uses["busy_gpu_s"],
+            )
         return info
+
+
+def workload_option(options: Mapping[str, Any] | None) -> Workload | None:
+    """What ``reset(options={"workload": workload})`` asks to replay; raises InputError for any other option."""
+    workload = (options or {}).get("workload")
+    if unknown := set(options or {}) - {"workload"}:
+        raise InputError("reset options", sorted(unknown)[0], "use workload")
+    if workload is not None and not isinstance(workload, Workload):
+        raise InputError("reset options, workload", type(workload).__name__, "give a hetenv.Workload")
+    return workload
+
+
+def episode_figures(
+    cluster: Cluster, arrival_s: np.ndarray, finish_s: np.ndarray, time_s: float, busy_gpu_s: np.ndarray
+) -> dict[str, float]:
+    """What came of a finished episode.
+
+    Args:
+        arrival_s, finish_s: (J,) seconds.
+        time_s: when the last job finished.
+        busy_gpu_s: (M,) ``State.uses``: GPU-seconds held, less those of the whole cluster.
+    """
+    jct_s = finish_s - arrival_s
+    makespan_s = time_s - float(arrival_s[0])
+    held_gpu_s = float((cluster.total * time_s + busy_gpu_s).sum())
+    return {
+        "mean_jct_s": float(jct_s.mean()),
+        "p95_jct_s": _percentile(jct_s, 95),
+        "makespan_s": makespan_s,
+        "utilization": held_gpu_s / (cluster.n_gpus * makespan_s),
+    }
+
+
+def _percentile(values: np.ndarray, percent: float) -> float:
+    """``np.percentile``, several times as fast for the few values of an episode."""
+    at = percent / 100 * (len(values) - 1)
+    below, above = math.floor(at), math.ceil(at)
+    ordered = np.partition(values, (below, above))
+    return float(ordered[below] + (at - below) * (ordered[above] - ordered[below]))
 
 
 def unit_box(*shape: int) -> spaces.Box:

@@ -50,7 +50,7 @@ class PlacementEnv(ScenarioEnv[np.int64]):
 
     A flat `Dict` of float32 boxes. Times t enter as t / (t + time_scale_s), numbers of jobs as n / (n + W).
 
-    - `jobs` (W, 11), `candidates` (W, S, 11), `types` (M, 4), `globals` (8,), all in [0, 1] but for the gain of a
+    - `jobs` (W, 11), `candidates` (W, S, 12), `types` (M, 4), `globals` (8,), all in [0, 1] but for the gain of a
       candidate in [-1, 1]; the features by name are `hetenv.envs.view.JOB_FEATURES`, `CANDIDATE_FEATURES`,
       `TYPE_FEATURES` and `GLOBAL_FEATURES`. Empty places are zeros.
     - `action_mask` (W * S + 1,): 1 for what can be done now.
@@ -91,20 +91,7 @@ class PlacementEnv(ScenarioEnv[np.int64]):
     ) -> None:
         super().__init__(scenario, overrides, render_mode)
         self.strict = strict
-        n_jobs, n_candidates = self.scenario.window.jobs, self.scenario.window.candidates
-        n_types = len(self.scenario.cluster.types)
-        least_gain = np.zeros((n_jobs, n_candidates, len(CANDIDATE_FEATURES)), np.float32)
-        least_gain[..., -1] = -1.0
-        self.action_space = spaces.Discrete(n_jobs * n_candidates + 1)
-        self.observation_space = spaces.Dict(
-            {
-                "jobs": unit_box(n_jobs, len(JOB_FEATURES)),
-                "candidates": spaces.Box(least_gain, np.ones_like(least_gain)),
-                "types": unit_box(n_types, len(TYPE_FEATURES)),
-                "globals": unit_box(len(GLOBAL_FEATURES)),
-                "action_mask": unit_box(n_jobs * n_candidates + 1),
-            }
-        )
+        self.observation_space, self.action_space = placement_spaces(self.scenario)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -112,23 +99,20 @@ class PlacementEnv(ScenarioEnv[np.int64]):
         super().reset(seed=seed)
         self.begin_episode(options)
         self._session = PlacementSession(self.simulator, self.scenario, self.np_random)
-        self._session.settle()
-        return self._session.observation(), self._info()
+        self._session.begin()
+        return self._session.settled_observation(), self._info()
 
     def step(self, action: np.int64) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         session = self._session
         mask = session.mask
-        if not (0 <= action < len(mask) and mask[action]):
-            if self.strict:
-                raise ValueError(f"action {action} is outside the mask; choose one of {np.flatnonzero(mask).tolist()}")
-            return session.observation(), 0.0, self.simulator.done, False, self._info() | {"invalid_action": True}
-        before = self.simulator.job_seconds
-        if action == len(mask) - 1:
-            session.pass_epoch()
-        else:
-            session.place(int(action))
-        session.settle()
-        return session.observation(), self.reward_since(before), self.simulator.done, False, self._info()
+        if self.strict and not (0 <= action < len(mask) and mask[action]):
+            raise ValueError(f"action {action} is outside the mask; choose one of {np.flatnonzero(mask).tolist()}")
+        session.step(int(action))
+        agent = session.view.agent
+        info = self._info()
+        if agent["invalid"][0]:
+            info["invalid_action"] = True
+        return session.settled_observation(), float(agent["reward"][0]), self.simulator.done, False, info
 
     def action_masks(self) -> np.ndarray:
         """(W * S + 1,) bool, what can be done now; the name that sb3-contrib looks for."""
@@ -143,3 +127,20 @@ class PlacementEnv(ScenarioEnv[np.int64]):
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self._session.mask.astype(np.int8)} | self.figures()
+
+
+def placement_spaces(scenario: Scenario) -> tuple[spaces.Dict, spaces.Discrete]:
+    """Observation and action space of one environment."""
+    n_jobs, n_candidates = scenario.window.jobs, scenario.window.candidates
+    least_gain = np.zeros((n_jobs, n_candidates, len(CANDIDATE_FEATURES)), np.float32)
+    least_gain[..., [name.startswith("gain") for name in CANDIDATE_FEATURES]] = -1.0
+    observation_space = spaces.Dict(
+        {
+            "jobs": unit_box(n_jobs, len(JOB_FEATURES)),
+            "candidates": spaces.Box(least_gain, np.ones_like(least_gain)),
+            "types": unit_box(len(scenario.cluster.types), len(TYPE_FEATURES)),
+            "globals": unit_box(len(GLOBAL_FEATURES)),
+            "action_mask": unit_box(n_jobs * n_candidates + 1),
+        }
+    )
+    return observation_space, spaces.Discrete(n_jobs * n_candidates + 1)

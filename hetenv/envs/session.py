@@ -9,8 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from hetenv.config import Scenario
-from hetenv.envs.view import make_observation, make_view, observe, refresh_mask, take_action
+from hetenv.envs.addresses import address_table
+from hetenv.envs.choices import refresh_mask, take_action
+from hetenv.envs.observing import observe
+from hetenv.envs.stepping import begin_many, step_many
+from hetenv.envs.view import begin_view, make_observation, make_view
 from hetenv.simulator import Simulator
+from hetenv.simulator.state import Fixed, State
+
+_FIRST = np.zeros(1, np.int64)
 
 
 class PlacementSession:
@@ -24,11 +31,21 @@ class PlacementSession:
 
     def __init__(self, simulator: Simulator, scenario: Scenario, rng: np.random.Generator) -> None:
         self.simulator = simulator
-        window, n_types = scenario.window, len(simulator.cluster.types)
-        self.view = make_view(len(simulator.workload), n_types, window.jobs, window.candidates, rng)
-        self.epoch = 0
-        self._one_shot, self._time_scale_s = scenario.one_shot, scenario.time_scale_s
-        self._buffers = make_observation(n_types, window.jobs, window.candidates)
+        cluster = simulator.cluster
+        self.view = make_view(scenario, len(simulator.workload), len(cluster.types), cluster.n_gpus)
+        begin_view(self.view, scenario, simulator.fixed, rng)
+        self._buffers = make_observation(scenario, len(cluster.types))
+        self._action = np.zeros(1, np.int64)
+        self._addressed: tuple[np.ndarray, State] | None = None  # timeline and state that the table points to
+
+    @property
+    def epoch(self) -> int:
+        """Decision epochs that have passed; a job changes at most once in each."""
+        return int(self.view.agent["epoch"][0])
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self.view.agent["epoch"] = epoch
 
     @property
     def mask(self) -> np.ndarray:
@@ -37,32 +54,46 @@ class PlacementSession:
 
     def refresh(self) -> bool:
         """Choose the window and the mask for the simulator as it stands; whether any placement is possible."""
-        return refresh_mask(self.simulator.fixed, self.simulator.state, self.view, self.epoch, self._one_shot)
+        return refresh_mask(self.simulator.fixed, self.simulator.state, self.view)
 
     def place(self, action: int) -> int:
         """Carry out a placement that the mask allows; returns the job it changed."""
-        job = int(self.view.window[action // self.view.candidates.shape[1]])
-        self.simulator.change(take_action, self.view, action, self.epoch)
-        return job
+        return int(self.simulator.change(take_action, self.view, action))
 
-    def pass_epoch(self) -> None:
-        """Let time move to the next decision epoch."""
-        self.simulator.advance()
-        self.epoch += 1
+    def begin(self) -> None:
+        """From the simulator's first epoch on, let time pass until something can be placed, and observe."""
+        self.simulator.change(self._begin)
+        self._check()
 
-    def settle(self) -> None:
-        """Let time pass until something can be placed or all is done."""
-        while not self.refresh() and not self.simulator.done:
-            self.pass_epoch()
+    def step(self, action: int) -> None:
+        """Act and settle; what came of it is in ``view.agent``."""
+        self._action[0] = action
+        self.simulator.change(self._step)
+        self._check()
 
     def observation(self) -> dict[str, np.ndarray]:
-        """Fresh float32 arrays, as the observation space of ``hetenv/Placement-v0`` describes."""
-        simulator, buffers = self.simulator, self._buffers
-        observe(simulator.fixed, simulator.state, self.view, buffers, self.epoch, self._time_scale_s)
-        return {
-            "jobs": buffers.jobs.copy(),
-            "candidates": buffers.candidates.copy(),
-            "types": buffers.types.copy(),
-            "globals": buffers.globals.copy(),
-            "action_mask": self.view.mask.astype(np.float32),
-        }
+        """Fresh float32 arrays, as the observation space of ``hetenv/Placement-v0`` describes, after ``refresh``."""
+        observe(self.simulator.fixed, self.simulator.state, self.view, self._buffers)
+        return self.settled_observation()
+
+    def settled_observation(self) -> dict[str, np.ndarray]:
+        """The same after ``begin`` or ``step``, which have observed already."""
+        return {name: buffer.copy() for name, buffer in self._buffers.arrays().items()}
+
+    def _check(self) -> None:
+        if self.view.agent["stalled"][0]:
+            self.simulator.advance()  # says who waits
+
+    def _begin(self, fixed: Fixed, state: State, timeline: np.ndarray) -> None:
+        begin_many(self._table(fixed, state, timeline), _FIRST)
+
+    def _step(self, fixed: Fixed, state: State, timeline: np.ndarray) -> None:
+        step_many(self._table(fixed, state, timeline), self._action, 0, 1)
+
+    def _table(self, fixed: Fixed, state: State, timeline: np.ndarray) -> np.ndarray:
+        """(1,) ADDRESS of all arrays, made anew when the simulator has replaced some."""
+        if self._addressed is None or timeline is not self._addressed[0] or state is not self._addressed[1]:
+            n_jobs = np.array([len(state.jobs)])
+            self._addresses = address_table(fixed, state, self.view, self._buffers, timeline, n_jobs)
+            self._addressed = (timeline, state)
+        return self._addresses

@@ -193,7 +193,7 @@ class Simulator:
     def change(self, kernel: Callable[..., Any], *args: Any) -> Any:
         """Let a compiled ``kernel(fixed, state, timeline, *args)`` move time or place jobs that it knows to fit.
 
-        Nothing is checked. The timeline has room for one segment a GPU at the least.
+        Nothing is checked. The timeline has room for two segments a GPU at the least.
         """
         self.version += 1
         self._reserve_timeline()
@@ -220,8 +220,8 @@ class Simulator:
         return twin
 
     def _reserve_timeline(self) -> None:
-        """Make room for what one move can write: at most one segment a GPU."""
-        if self.state.clock["n_segments"][0] + self._n_gpus > len(self._timeline):
+        """Make room for what one move can write: one segment a GPU for what is given up, one for what ends after it."""
+        if self.state.clock["n_segments"][0] + 2 * self._n_gpus > len(self._timeline):
             self._timeline = np.concatenate([self._timeline, np.zeros_like(self._timeline)])
 
     def _name(self, job: int) -> str:

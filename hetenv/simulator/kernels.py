@@ -6,7 +6,8 @@ Job status and list ends are spelled as numbers of state.py: 0 future, 1 waiting
 
 import numpy as np
 
-from hetenv.compiled import njit
+from hetenv.compiled import njit as njit_allocating
+from hetenv.compiled import njit_in_place as njit
 from hetenv.performance import iteration_s
 from hetenv.simulator.running_heap import push_running, rebuild_heap, remove_running
 
@@ -267,7 +268,7 @@ def advance_events(fixed, state, timeline, until_s):
     return moved + _admit_arrivals(fixed, state)
 
 
-@njit
+@njit_allocating
 def advance_whole_steps(fixed, state, timeline, round_s):
     """One round in Gavel's form; returns how many jobs came or went.
 
@@ -381,7 +382,7 @@ def gather_waiting(state, jobs):
     return found
 
 
-@njit
+@njit_allocating
 def gather_active(fixed, state, jobs, figures, counts):
     """Write the active jobs in order of arrival: ``jobs`` (A,), ``figures`` (A, 3), ``counts`` (A, M).
 

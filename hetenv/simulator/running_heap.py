@@ -1,6 +1,6 @@
 """The running jobs as a binary heap ordered by (eta_s, job): ``state.running`` and the jobs' ``heap_at``."""
 
-from hetenv.compiled import njit
+from hetenv.compiled import njit_in_place as njit
 
 
 @njit

@@ -14,6 +14,7 @@ from torch import nn
 import agents
 from agents.config import load_config
 from agents.network import PairNetwork
+from agents.on_policy import train_network
 from agents.saving import load_network
 from agents.training import play_baselines, train
 from hetenv.errors import InputError
@@ -73,7 +74,7 @@ class PressCtrlC(BaseCallback):
 
 
 def test_ctrl_c_keeps_best_and_last(config, tmp_path):
-    run = train(config, tmp_path / "run", extra_callbacks=(PressCtrlC(at=200),))
+    run = train_network(config, tmp_path / "run", {}, lambda done, total: None, extra_callbacks=(PressCtrlC(at=200),))
     assert run.interrupted
     assert run.evaluation["steps"] == 200
     assert files(tmp_path / "run") == ALL_FILES
@@ -82,9 +83,9 @@ def test_ctrl_c_keeps_best_and_last(config, tmp_path):
 
 
 def test_ctrl_c_in_the_first_step_keeps_the_untrained_policy(config, tmp_path):
-    run = train(config, tmp_path / "run", extra_callbacks=(PressCtrlC(at=0),))
+    run = train_network(config, tmp_path / "run", {}, lambda done, total: None, extra_callbacks=(PressCtrlC(at=0),))
     assert [entry["step"] for entry in run.evaluation["history"]] == [0]
-    assert agents.load(tmp_path / "run" / "best.zip").network.beta == pytest.approx(config.policy_kwargs.beta)
+    assert load_network(tmp_path / "run" / "best.zip")[0].beta == pytest.approx(config.policy_kwargs.beta)
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(config, tmp_path):

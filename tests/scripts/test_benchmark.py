@@ -40,9 +40,27 @@ def test_matching_compares_with_the_optimum(main: Callable[[list[str]], int], tm
 
 
 def test_steps_gives_the_spread_of_its_repeats(main: Callable[[list[str]], int], tmp_path: Path) -> None:
-    arguments = ("steps", "--scenarios", "slow-server", "--steps", "200", "--repeats", "2")
-    (row,) = measured(main, tmp_path / "s.json", *arguments)
-    assert 0.0 < row["steps_per_s"]["min"] <= row["steps_per_s"]["median"] <= row["steps_per_s"]["max"]
+    arguments = (
+        "steps",
+        "--scenarios",
+        "slow-server",
+        "--steps",
+        "200",
+        "--repeats",
+        "2",
+        "--set",
+        "workload.n_jobs=9",
+    )
+    rows = measured(main, tmp_path / "s.json", *arguments, "--num-envs", "1", "4", "--threads", "1", "2")
+    assert [(row["through"], row["num_envs"], row["threads"]) for row in rows] == [
+        ("make", 1, 1),
+        ("make_vec", 1, 1),
+        ("make_vec", 4, 1),
+        ("make_vec", 4, 2),
+    ]
+    for row in rows:
+        assert 0.0 < row["steps_per_s"]["min"] <= row["steps_per_s"]["median"] <= row["steps_per_s"]["max"]
+        assert row["of_floor"] > 0.0
 
 
 def test_replay_runs_every_job(main: Callable[[list[str]], int], tmp_path: Path) -> None:

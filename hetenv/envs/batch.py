@@ -1,0 +1,228 @@
+"""N environments of ``hetenv/Placement-v0`` in flat arrays, stepped by one compiled call.
+
+Gymnasium's ``VectorEnv`` and Stable-Baselines3's ``VecEnv`` are thin adapters of this. Every array of the simulator,
+the view and the observation has a leading axis of N here; environment by environment the same machine code
+runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from hetenv.config import Scenario
+from hetenv.envs.addresses import SHARED, address_table
+from hetenv.envs.episode import episode_figures
+from hetenv.envs.stepping import begin_many, step_many
+from hetenv.envs.view import View, aligned_zeros, make_observation, make_view, set_constants
+from hetenv.errors import InputError, StallError
+from hetenv.simulator.state import SEGMENT, Fixed, State, fixed_part, initial_state
+from hetenv.workload import Workload
+
+_UNRECORDED = np.zeros(0, SEGMENT)  # a batch keeps no timeline
+
+
+class EpisodeSource(Protocol):
+    """Where the episodes of a batch come from."""
+
+    def draw(self, env: int) -> tuple[Workload, np.random.Generator]:
+        """The jobs of the next episode of environment ``env``, and what draws its sampled candidates."""
+
+    def get_state(self) -> Any: ...
+
+    def set_state(self, state: Any) -> None: ...
+
+
+class OwnEpisodes:
+    """Each environment draws from a generator of its own, jobs first, as ``PlacementEnv`` does from its ``np_random``.
+
+    Args:
+        generators: one an environment.
+        workload: replayed instead of drawn jobs.
+    """
+
+    def __init__(
+        self, scenario: Scenario, generators: Sequence[np.random.Generator], workload: Workload | None = None
+    ) -> None:
+        self.scenario, self.generators, self.workload = scenario, generators, workload
+
+    def draw(self, env: int) -> tuple[Workload, np.random.Generator]:
+        rng = self.generators[env]
+        return self.workload or self.scenario.draw_workload(rng), rng
+
+    def get_state(self) -> list[Any]:
+        return [rng.bit_generator.state for rng in self.generators]
+
+    def set_state(self, state: list[Any]) -> None:
+        for rng, own in zip(self.generators, state, strict=True):
+            rng.bit_generator.state = own
+
+
+class PlacementBatch:
+    """N environments in one state, without a policy of when to begin the next episode.
+
+    Args:
+        scenario: what every environment plays.
+        num_envs: N.
+        episodes: may be replaced between episodes.
+        num_threads: threads that share the environments out among them; the results do not depend on it.
+
+    Attributes:
+        observation: private buffers by name, (N, ...) float32, kept up to date in place.
+        mask: (N, W * S + 1) bool, private too.
+    """
+
+    def __init__(self, scenario: Scenario, num_envs: int, episodes: EpisodeSource, num_threads: int = 1) -> None:
+        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
+            if value < 1:
+                raise InputError(name, value, "give a whole number of at least 1")
+        self.scenario, self.num_envs, self.episodes = scenario, num_envs, episodes
+        simulator = scenario.make_simulator()
+        self._cluster, self._rules = simulator.cluster, simulator.fixed.rules
+        ends = np.linspace(0, num_envs, num_threads + 1).astype(int).tolist()
+        self._ranges = list(pairwise(ends))
+        self._pool = ThreadPoolExecutor(num_threads - 1) if num_threads > 1 else None
+        self._observation = make_observation(scenario, len(self._cluster.types), (num_envs,))
+        self._n_jobs = np.zeros(num_envs, np.int64)
+        self._actions = np.zeros(num_envs, np.int64)
+        self._make_room(simulator.fixed)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @property
+    def observation(self) -> dict[str, np.ndarray]:
+        return self._observation.arrays()
+
+    @property
+    def mask(self) -> np.ndarray:
+        return self._view.mask
+
+    @property
+    def reward(self) -> np.ndarray:
+        """(N,) of the last step; fresh."""
+        return self._view.agent["reward"][:, 0].copy()
+
+    @property
+    def invalid(self) -> np.ndarray:
+        """(N,) bool, whether the last action was outside the mask and so did nothing; fresh."""
+        return self._view.agent["invalid"][:, 0] > 0
+
+    @property
+    def done(self) -> np.ndarray:
+        """(N,) bool, whether every job has finished; fresh."""
+        return self._state.clock["n_done"][:, 0] == self._n_jobs
+
+    @property
+    def time_s(self) -> np.ndarray:
+        """(N,) simulated time; fresh."""
+        return self._state.clock["time_s"][:, 0].copy()
+
+    def figures(self, env: int) -> dict[str, float]:
+        """What came of the episode that environment ``env`` has finished."""
+        n_jobs = int(self._n_jobs[env])
+        state = self._state
+        return episode_figures(
+            self._cluster,
+            self._fixed.jobs["arrival_s"][env, :n_jobs],
+            state.jobs["finish_s"][env, :n_jobs],
+            float(state.clock["time_s"][env, 0]),
+            state.uses["busy_gpu_s"][env],
+        )
+
+    # --- moving ----------------------------------------------------------------------------------
+
+    def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None) -> None:
+        """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision."""
+        for env in chosen.tolist():
+            self._lay_out(env, *(episodes or self.episodes).draw(env))
+        begin_many(self._table, np.asarray(chosen, np.int64))
+        self._check()
+
+    def step(self, actions: np.ndarray) -> None:
+        """One action (N,) for each environment; one outside the mask, such as -1, does nothing."""
+        self._actions[:] = actions
+        if self._pool is None:
+            step_many(self._table, self._actions, 0, self.num_envs)
+        else:
+            others = [self._pool.submit(step_many, self._table, self._actions, *ends) for ends in self._ranges[1:]]
+            step_many(self._table, self._actions, *self._ranges[0])
+            for other in others:
+                other.result()
+        self._check()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _check(self) -> None:
+        if self._view.agent["stalled"].any():
+            env = int(np.argmax(self._view.agent["stalled"]))
+            raise StallError(f"environment {env}: jobs wait on an idle cluster, and nothing will arrive")
+
+    # --- memory ----------------------------------------------------------------------------------
+
+    def _make_room(self, fixed: Fixed) -> None:
+        """Arrays for as many jobs as ``fixed`` has; what they held before is kept."""
+        lead, n_jobs = (self.num_envs,), len(fixed.jobs)
+        before: tuple[Any, ...] = (self._fixed, self._state, self._view) if self._n_jobs.any() else ()
+        blank = initial_state(self._cluster, fixed)
+        self._fixed: Fixed = fixed._replace(
+            jobs=aligned_zeros((*lead, n_jobs), fixed.jobs.dtype),
+            speed=aligned_zeros((*lead, *fixed.speed.shape), fixed.speed.dtype),
+        )
+        self._state: State = State(*(aligned_zeros((*lead, *array.shape), array.dtype) for array in blank))
+        self._view: View = make_view(self.scenario, n_jobs, len(self._cluster.types), self._cluster.n_gpus, lead)
+        if before:
+            for old, new in zip(before, (self._fixed, self._state, self._view), strict=True):
+                for name in (name for name in old._fields if name not in SHARED):
+                    array = getattr(old, name)
+                    getattr(new, name)[tuple(map(slice, array.shape))] = array
+        set_constants(self._view, self.scenario)
+        self._state_bytes = [_as_bytes(array) for array in self._state]
+        self._blank_bytes = [_as_bytes(array[None])[0] for array in blank]
+        self._table = address_table(self._fixed, self._state, self._view, self._observation, _UNRECORDED, self._n_jobs)
+
+    def _lay_out(self, env: int, workload: Workload, rng: np.random.Generator) -> None:
+        """Write the first state of an episode into the slices of environment ``env``."""
+        fixed = fixed_part(self._cluster, workload, self._rules)
+        if len(workload) > self._fixed.jobs.shape[1]:
+            self._make_room(fixed)
+        tables = fixed.measured, self._fixed.measured
+        if any(map(len, tables)) and not np.array_equal(*tables):
+            raise InputError("workload", "another table of measured throughputs", "use one table for a whole batch")
+        n_jobs = len(workload)
+        self._n_jobs[env] = self._table["n_jobs"][env] = n_jobs
+        _as_bytes(self._fixed.jobs[env, :n_jobs])[:] = _as_bytes(fixed.jobs)
+        self._fixed.speed[env, :n_jobs] = fixed.speed
+        for array, blank in zip(self._state_bytes, self._blank_bytes, strict=True):
+            array[env] = blank
+        self._state.jobs["remaining"][env, :n_jobs] = fixed.jobs["iterations"]
+        rng.random(dtype=np.float32, out=self._view.draws[env, :n_jobs])
+
+    def get_state(self) -> dict[str, Any]:
+        """All that the future depends on, generators included."""
+        parts = (self._fixed, self._state, self._view, self._observation)
+        return {
+            "n_jobs": self._n_jobs.copy(),
+            "arrays": [[array.copy() for array in part] for part in parts],
+            "episodes": self.episodes.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave, of this batch or of one made with the same arguments."""
+        parts = (self._fixed, self._state, self._view, self._observation)
+        for part, saved in zip(parts, state["arrays"], strict=True):
+            for array, copy in zip(part, saved, strict=True):
+                array[tuple(map(slice, copy.shape))] = copy
+        self._n_jobs[:] = self._table["n_jobs"] = state["n_jobs"]
+        self.episodes.set_state(state["episodes"])
+
+
+def _as_bytes(array: np.ndarray) -> np.ndarray:
+    """(N, bytes) uint8 view of ``array`` (N, ...): so records are copied whole, not field by field."""
+    return array.view(np.uint8).reshape(len(array), -1)
