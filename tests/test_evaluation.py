@@ -171,6 +171,14 @@ def test_the_reference_equals_itself_exactly(evaluation: Evaluation) -> None:
     assert fifo["ratio_ci95"] == [1.0, 1.0]
 
 
+def test_ratios_between_all_schedulers(evaluation: Evaluation) -> None:
+    summary = evaluation.summary()
+    assert {name: set(others) for name, others in summary["ratios"].items()} == {"fifo": {"srtf"}, "srtf": {"fifo"}}
+    srtf = summary["schedulers"]["srtf"]
+    assert summary["ratios"]["srtf"]["fifo"] == {"ratio": srtf["ratio_to_reference"], "ci95": srtf["ratio_ci95"]}
+    assert summary["ratios"]["fifo"]["srtf"]["ratio"] == pytest.approx(1 / srtf["ratio_to_reference"])
+
+
 def test_ratio_interval_is_paired(scenario: Scenario) -> None:
     """Two names of one scheduler differ in no episode, so their ratio has no spread, though each mean has."""
     twins = evaluate(scenario, {"a": FIFO, "b": FIFO}, episodes=4, seed=SEED).summary()["schedulers"]

@@ -58,7 +58,7 @@ class Evaluation:
     def summary(self) -> dict[str, Any]:
         """The content of ``summary.json``.
 
-        ``{"scenario", "episodes" (held), "seed", "reference", "schedulers": {name: figures}}``. The figures
+        ``{"scenario", "episodes" (held), "seed", "reference", "schedulers": {name: figures}, "ratios"}``. The figures
         of a scheduler are pooled over the episodes as follows:
 
         - mean_jct_s: mean over episodes of each episode's mean; ci95: its interval [low, high];
@@ -68,21 +68,23 @@ class Evaluation:
         - decision_ms: {p50, p99} over all decisions of all episodes, milliseconds of wall-clock time;
         - ratio_to_reference: mean_jct_s / that of the reference; ratio_ci95: its interval.
 
+        "ratios": {name: {other: {ratio, ci95}}} has the same ratio to every other scheduler.
+
         Intervals are 95 % bootstrap intervals over episodes, because the jobs of one episode depend on each
-        other; that of the ratio draws the same episodes for both schedulers. They are None for one episode.
+        other; that of a ratio draws the same episodes for both schedulers. They are None for one episode.
         All but decision_ms depends on the scenario, the schedulers and the seed alone.
         """
-        reference_jct_s = self._mean_jct_s(self.reference)
         schedulers = {}
         for name, trials in self.trials.items():
             jct_s = self._mean_jct_s(name)
+            to_reference = self._ratio(name, self.reference)
             pooled = pool_episodes(trials)
             schedulers[name] = {
                 "mean_jct_s": pooled.pop("mean_jct_s"),
                 "ci95": bootstrap_interval(np.mean, jct_s),
                 **pooled,
-                "ratio_to_reference": float(ratio_of_means(jct_s, reference_jct_s)),
-                "ratio_ci95": bootstrap_interval(ratio_of_means, jct_s, reference_jct_s),
+                "ratio_to_reference": to_reference["ratio"],
+                "ratio_ci95": to_reference["ci95"],
             }
         return {
             "scenario": self.scenario,
@@ -90,6 +92,17 @@ class Evaluation:
             "seed": self.seed,
             "reference": self.reference,
             "schedulers": schedulers,
+            "ratios": {
+                name: {other: self._ratio(name, other) for other in schedulers if other != name} for name in schedulers
+            },
+        }
+
+    def _ratio(self, name: str, other: str) -> dict[str, Any]:
+        """Mean JCT of ``name`` over that of ``other``, and its interval."""
+        own_s, other_s = self._mean_jct_s(name), self._mean_jct_s(other)
+        return {
+            "ratio": float(ratio_of_means(own_s, other_s)),
+            "ci95": bootstrap_interval(ratio_of_means, own_s, other_s),
         }
 
     def _mean_jct_s(self, scheduler: str) -> np.ndarray:
