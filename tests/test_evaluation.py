@@ -107,7 +107,7 @@ class Deadly(Faulty):
 
 def test_summary_has_the_published_form(evaluation: Evaluation) -> None:
     summary = evaluation.summary()
-    assert list(summary) == ["scenario", "episodes", "seed", "reference", "schedulers"]
+    assert list(summary) == ["scenario", "episodes", "seed", "reference", "schedulers", "ratios"]
     assert [summary[key] for key in ("scenario", "episodes", "seed", "reference")] == [
         "slow-server",
         EPISODES,
