@@ -1,5 +1,7 @@
 """Learned policies: ``load("runs/ppo/best.zip")`` or ``load("pretrained:online")`` gives one as a scheduler.
 
+``origin`` tells how one was made.
+
 Training is in ``agents.training``; torch and Stable-Baselines3 are imported only once they are needed.
 """
 
@@ -7,11 +9,15 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hetenv.errors import InputError
 from hetenv.scheduler import Scheduler
 
-__all__ = ["is_policy", "load", "policy_name", "policy_path"]
+if TYPE_CHECKING:
+    from agents.saving import Origin
+
+__all__ = ["is_policy", "load", "origin", "policy_name", "policy_path"]
 
 PRETRAINED = "pretrained:"
 _FOLDER = Path(__file__).parent / "pretrained"
@@ -33,6 +39,18 @@ def load(source: str | Path) -> Scheduler:
     return load_scheduler(path, policy_name(source))
 
 
+def origin(source: str | Path) -> Origin:
+    """What made a policy: algorithm, scenario with its overrides, and the YAML of the whole run, seed included.
+
+    Args:
+        source: as for ``load``.
+    """
+    path = policy_path(source)
+    from agents.saving import load_policy
+
+    return load_policy(path)[1]
+
+
 def is_policy(text: str) -> bool:
     """Whether ``text`` names a policy rather than a scheduler of ``baselines``."""
     return text.startswith(PRETRAINED) or text.endswith((".zip", ".npz"))
@@ -44,7 +62,7 @@ def policy_path(source: str | Path) -> Path:
     if text.startswith(PRETRAINED):
         path = _FOLDER / f"{text.removeprefix(PRETRAINED)}.npz"
         if path.parent != _FOLDER or not path.is_file():
-            names = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.npz")))
+            names = ", ".join(sorted(file.stem for file in _FOLDER.glob("*.npz"))) or "none in this version"
             raise InputError(text, "no such policy", f"pretrained are {names}")
         return path
     path = Path(source)

@@ -12,10 +12,11 @@ class Budget:
     Args:
         n_timesteps: environment steps; None for any number.
         max_minutes: wall-clock minutes; None for any time.
+        used_s: seconds that the run took before it was stopped and resumed.
     """
 
-    def __init__(self, n_timesteps: int | None, max_minutes: float | None) -> None:
-        self.n_timesteps = n_timesteps
+    def __init__(self, n_timesteps: int | None, max_minutes: float | None, used_s: float = 0.0) -> None:
+        self.n_timesteps, self.used_s = n_timesteps, used_s
         self.max_s = math.inf if max_minutes is None else 60.0 * max_minutes
         self.start()
 
@@ -24,7 +25,7 @@ class Budget:
 
     @property
     def elapsed_s(self) -> float:
-        return time.monotonic() - self._start_s
+        return self.used_s + time.monotonic() - self._start_s
 
     def share_left(self, step: int) -> float:
         """Share of the budget left at ``step``, from 1 to 0: of steps or of time, whichever is less."""

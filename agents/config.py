@@ -2,14 +2,17 @@
 
     algorithm: ppo                        # or a2c, cma
     env_kwargs: {scenario: online}        # and overrides, as hetenv/Placement-v0 has them
+    imitate: {scheduler: market-tuned}    # before the training; may be left out
     n_envs: 16
+    group_size: 8                         # of them replay the same arrivals
     n_timesteps: 300000                   # and / or max_minutes; what is reached first ends the run
     policy_kwargs: {width: 32, beta: 3.0}
     learning_rate: lin_3e-4               # falls from 3e-4 to 0 over the run
     evaluation: {baselines: [jps]}
 
-Beside these, arguments of the algorithm in Stable-Baselines3, whose documentation explains them, or those of the
-evolution strategy (``EvolutionConfig``).
+All of it may also stand under the key ``hetenv/Placement-v0``, as in the zoo's own files; see ``agents.zoo``. There are
+besides arguments of the algorithm in Stable-Baselines3, whose documentation explains them, and those of the evolution
+strategy (``EvolutionConfig``).
 """
 
 from __future__ import annotations
@@ -18,12 +21,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 import baselines
+from agents import is_policy
+from agents.zoo import flattened
 from hetenv.config import Scenario, load_scenario, merged_keys, parse_model, read_yaml
 from hetenv.errors import InputError
 
+# What is no argument of the algorithm.
+_OWN = ("policy_kwargs", "imitate", "n_envs", "group_size", "against_heuristic", "horizon", "torch_threads")
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -65,11 +73,29 @@ class EvaluationSettings(_Section):
         return chosen
 
 
+class ImitationSettings(_Section):
+    """What the network imitates before it is trained; see ``agents.imitation``."""
+
+    scheduler: str  # one of baselines, or a policy: pretrained:NAME or a file
+    episodes: int = Field(40, ge=2)
+    epochs: int = Field(10, ge=1)
+    batch_size: int = Field(256, ge=1)
+    learning_rate: float = Field(3e-3, gt=0)
+
+    @field_validator("scheduler")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if not (is_policy(name) or name in baselines.names()):
+            raise ValueError(f"is unknown; use a policy or one of {', '.join(baselines.names())}")
+        return name
+
+
 class RunSettings(_Section):
     """What every run has, whatever the algorithm."""
 
     algorithm: str
     env_kwargs: EnvKwargs
+    policy_kwargs: _Section
     seed: int = Field(0, ge=0)
     n_timesteps: int | None = Field(None, ge=1)
     max_minutes: float | None = Field(None, gt=0)
@@ -107,16 +133,25 @@ class TrainConfig(RunSettings):
     """Arguments that PPO and A2C share."""
 
     policy_kwargs: PolicyKwargs = PolicyKwargs()
+    imitate: ImitationSettings | None = None
     n_envs: int = Field(16, ge=1)
+    group_size: int = Field(1, ge=1)  # environments that replay the same arrivals
+    against_heuristic: bool = True  # rewards less those of the heuristic on the same jobs
     torch_threads: int = Field(1, ge=1)  # two under contention were 70 times slower than one
     learning_rate: str = "lin_3e-4"
     n_steps: int = Field(128, ge=1)
-    gamma: _Share = 0.998
-    gae_lambda: _Share = 0.95
+    horizon: float = Field(1.0, gt=0)  # time scales of the scenario: what lies so far ahead counts 1 / e
+    gae_lambda: _Share = 0.95  # of each step that takes time
     ent_coef: float = Field(0.0, ge=0)
     vf_coef: float = Field(0.5, ge=0)
     max_grad_norm: float = Field(0.5, gt=0)
     normalize_advantage: bool = True
+
+    @model_validator(mode="after")
+    def _whole_groups(self) -> TrainConfig:
+        if self.n_envs % self.group_size:
+            raise ValueError(f"choose a group_size that divides n_envs = {self.n_envs}")
+        return self
 
     @field_validator("learning_rate")
     @classmethod
@@ -132,7 +167,7 @@ class TrainConfig(RunSettings):
     @property
     def algorithm_arguments(self) -> dict[str, Any]:
         """Arguments of the algorithm's constructor, the learning rate as it stands here."""
-        return self.model_dump(exclude={*RunSettings.model_fields, "policy_kwargs", "n_envs", "torch_threads"})
+        return self.model_dump(exclude={*RunSettings.model_fields, *_OWN})
 
 
 class PPOConfig(TrainConfig):
@@ -162,6 +197,11 @@ class A2CConfig(TrainConfig):
 _CONFIGS: Mapping[str, type[RunSettings]] = {"ppo": PPOConfig, "a2c": A2CConfig, "cma": EvolutionConfig}
 
 
+def as_yaml(config: RunSettings) -> str:
+    """The text of a file that ``load_config`` reads as ``config``."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
 def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> RunSettings:
     """A training configuration from a YAML file, with some keys changed.
 
@@ -171,7 +211,7 @@ def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
     Raises:
         InputError: unreadable file, or a key that is missing, unknown or out of range.
     """
-    content = merged_keys(read_yaml(Path(path)), changes or {})
+    content = merged_keys(flattened(read_yaml(Path(path)), Path(path)), changes or {})
     algorithm = str(content.get("algorithm"))
     if algorithm not in _CONFIGS:
         raise InputError(f"{path}, algorithm", algorithm, f"use one of {', '.join(_CONFIGS)}")

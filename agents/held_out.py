@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.logger import Logger
-
-from agents.episodes import Figures
+from agents.events import Events
+from agents.figures import Figures
+from agents.runs import Run
+from agents.saving import GreedyPolicy
+from agents.showcase import Showcase
 
 
 class HeldOut:
@@ -18,41 +20,59 @@ class HeldOut:
     it a little: report results on other seeds.
 
     Args:
-        every_steps: environment steps between two evaluations.
-        save: writes the policy as it stands to a path.
-        folder: for the files ``best`` and ``last``.
-        suffix: of these files.
-        baseline_jct_s: mean JCT in seconds of other schedulers on the same episodes; logged as ratios to them.
+        run: begun, or read from its folder.
+        step: where the learner stands: 0, or behind where an earlier session was killed.
+        policy: the policy as it stands.
+        save: writes it to a path.
+        suffix: of the files ``best`` and ``last``.
+        save_state: writes what a later session needs beside the last policy.
     """
 
     def __init__(
         self,
-        every_steps: int,
+        run: Run,
+        step: int,
+        policy: Callable[[], GreedyPolicy],
         save: Callable[[Path], None],
-        folder: Path,
         suffix: str,
-        logger: Logger,
-        baseline_jct_s: Mapping[str, float],
+        save_state: Callable[[], None] = lambda: None,
     ) -> None:
-        self.every_steps, self.save, self.logger, self.baseline_jct_s = every_steps, save, logger, baseline_jct_s
-        self.best_path, self.last_path = folder / f"best{suffix}", folder / f"last{suffix}"
-        self.history: list[tuple[int, Figures]] = []  # (step, figures) of each evaluation
-
-    @property
-    def best(self) -> tuple[int, Figures]:
-        """Step and figures of the best policy."""
-        return min(self.history, key=lambda entry: entry[1].mean_jct_s)
+        self.run, self.policy, self.save, self.save_state = run, policy, save, save_state
+        self.best_path, self.last_path = run.folder / f"best{suffix}", run.folder / f"last{suffix}"
+        self._showcase = Showcase(run.config.load_scenario(), run.config.evaluation.seed)
+        purge_step = None
+        if run.history:
+            run.resumed_at.append(step)
+            evaluated = run.history[-1][0] == step
+            purge_step = step + evaluated  # what was logged after the state that goes on will be logged again
+        self.events = Events(run.folder, run.baselines, purge_step)
 
     def due(self, step: int) -> bool:
-        return step >= self.history[-1][0] + self.every_steps
+        return step >= self.run.history[-1][0] + self.run.config.evaluation.every_steps
 
     def keep(self, step: int, figures: Figures, scalars: Mapping[str, Any]) -> None:
         """Log ``figures`` of the policy as it stands, and other ``scalars`` of it, and save it."""
-        self.history.append((step, figures))
-        ratios = {f"ratio_to_{name}": figures.mean_jct_s / jct_s for name, jct_s in self.baseline_jct_s.items()}
-        for name, value in (figures._asdict() | ratios | dict(scalars)).items():
-            self.logger.record(f"heldout/{name}", value)
-        self.logger.dump(step)
+        run = self.run
+        self.events.evaluated(step, figures, scalars, *self._showcase.play(self.policy()))
         self.save(self.last_path)
-        if self.best == self.history[-1]:
+        if not run.history or figures.mean_jct_s < run.best[1].mean_jct_s:
             self.save(self.best_path)
+        self.save_state()
+        run.history.append((step, figures))
+        run.steps = step
+        run.write()
+
+    def end(self, step: int, interrupted: bool = False) -> None:
+        """Conclude the run, or this session of it after Ctrl-C, which keeps the policy as it stands.
+
+        Raises:
+            KeyboardInterrupt: that Ctrl-C came before the first evaluation was kept.
+        """
+        run = self.run
+        if not run.history:
+            raise KeyboardInterrupt
+        if interrupted:
+            self.save(self.last_path)
+        run.steps, run.interrupted = step, interrupted
+        self.events.ended(step, *run.best, run.config.model_dump())
+        run.write()

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
+import numpy as np
 import torch
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from agents.budget import Budget
 from agents.callbacks import BudgetCallback, EpisodeCallback, HeldOutCallback
 from agents.config import TrainConfig
-from agents.episodes import AgainstHeuristic, HeldOutEpisodes, TrainingEpisodes
+from agents.episodes import HeldOutEpisodes
 from agents.held_out import HeldOut
+from agents.imitation import imitate
 from agents.policy import PairPolicy
-from agents.runs import Run, begin_folder, end_folder, event_logger, require_empty
-from agents.saving import Origin, save_model
+from agents.runs import Run
+from agents.saving import restore_model, save_model
+from agents.time_discount import TimeDiscountBuffer
+from agents.vec_env import PlacementVecEnv
 from hetenv.config import Scenario
-from hetenv.envs.placement import PlacementEnv
 
 _ALGORITHMS: dict[str, type[OnPolicyAlgorithm]] = {"ppo": PPO, "a2c": A2C}
 
@@ -46,61 +45,78 @@ class LearningRate:
 
 
 def train_network(
-    config: TrainConfig,
-    folder: Path,
-    baseline_jct_s: Mapping[str, float],
+    run: Run,
     progress: Callable[[int, int], object],
     extra_callbacks: tuple[BaseCallback, ...] = (),
-) -> Run:
-    """Train a ``PairPolicy`` and leave in ``folder`` what came of it; see ``agents.training.train``.
+) -> None:
+    """Train a ``PairPolicy``, or go on training it; see ``agents.training``.
 
     Args:
         extra_callbacks: run after the run's own.
     """
+    config = run.config
+    assert isinstance(config, TrainConfig)
     torch.set_num_threads(config.torch_threads)
-    require_empty(folder)
     scenario = config.load_scenario()
-    budget = Budget(config.n_timesteps, config.max_minutes)
-    model = make_model(config, scenario, budget)
-    origin = Origin(
-        algorithm=config.algorithm, network=config.policy_kwargs.model_dump(), **config.env_kwargs.model_dump()
-    )
-    episodes = HeldOutEpisodes(scenario, config.evaluation.seeds)
+    model = make_model(config, scenario, run.budget)
     assert isinstance(model.policy, PairPolicy)
-    start = episodes.play(model.policy.network)
+    network = model.policy.network
+    episodes = HeldOutEpisodes(scenario, config.evaluation.seeds)
+    start = imitated = None
+    if run.history:
+        restore_model(model, run.folder / "last.zip")
+        model.set_random_seed(_later_seed(config.seed, model.num_timesteps))
+    else:
+        if config.imitate is not None:
+            imitated = imitate(network, config.imitate, scenario, config.seed)
+        start = episodes.play(network)
+        run.begin()
 
-    begin_folder(folder, config)
-    logger = event_logger(folder)
-    model.set_logger(logger)
-    every_steps = config.evaluation.every_steps
-    held_out = HeldOut(every_steps, partial(save_model, model, origin), folder, ".zip", logger, baseline_jct_s)
+    held_out = HeldOut(run, model.num_timesteps, lambda: network, partial(save_model, model, run.origin), ".zip")
+    model.set_logger(held_out.events.logger)
     evaluation = HeldOutCallback(episodes, held_out)
     evaluation.init_callback(model)
-    evaluation.keep(start)
-    interrupted = False
     try:
-        callbacks = [BudgetCallback(budget, progress), EpisodeCallback(), evaluation, *extra_callbacks]
-        model.learn(config.n_timesteps or sys.maxsize, callbacks, log_interval=1)
+        if imitated is not None:
+            for name, value in imitated._asdict().items():
+                model.logger.record(f"imitation/{name}", value)
+        if start is not None:
+            evaluation.keep(start)
+        callbacks = [BudgetCallback(run.budget, progress), EpisodeCallback(), evaluation, *extra_callbacks]
+        left = (config.n_timesteps or sys.maxsize) - model.num_timesteps
+        model.learn(left, callbacks, log_interval=1, reset_num_timesteps=False)
+        held_out.end(model.num_timesteps)
     except KeyboardInterrupt:
-        interrupted = True
-        held_out.save(held_out.last_path)
+        held_out.end(model.num_timesteps, interrupted=True)
     finally:
-        logger.close()
-    return end_folder(folder, config, held_out, model.num_timesteps, budget.elapsed_s, interrupted)
+        held_out.events.close()
+
+
+def _later_seed(seed: int, step: int) -> int:
+    """For a session that goes on at ``step``: its jobs and its sampled actions are fresh, and the same each time."""
+    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
 
 
 def make_model(config: TrainConfig, scenario: Scenario, budget: Budget) -> OnPolicyAlgorithm:
     """The untrained model with its training environments."""
-    envs = DummyVecEnv([lambda: AgainstHeuristic(Monitor(TrainingEpisodes(PlacementEnv(scenario))))] * config.n_envs)
-    # Rewards at unit scale: at their own, the critic's gradients drown the actor's in the common clipping.
-    scaled = VecNormalize(envs, norm_obs=False, clip_reward=math.inf, gamma=config.gamma)
+    envs = PlacementVecEnv(
+        scenario, config.n_envs, group_size=config.group_size, against_heuristic=config.against_heuristic
+    )
     arguments = config.algorithm_arguments
     arguments["learning_rate"] = LearningRate(arguments["learning_rate"], budget)
-    return _ALGORITHMS[config.algorithm](
+    model = _ALGORITHMS[config.algorithm](
         PairPolicy,
-        scaled,
+        envs,
         policy_kwargs=config.policy_kwargs.model_dump(),
+        rollout_buffer_class=TimeDiscountBuffer,
+        rollout_buffer_kwargs={
+            "horizon_s": config.horizon * scenario.time_scale_s,
+            "group_size": config.group_size,
+        },
         seed=config.seed,
         device="cpu",
         **arguments,
     )
+    assert isinstance(model.rollout_buffer, TimeDiscountBuffer)
+    model.rollout_buffer.watch(envs)
+    return model

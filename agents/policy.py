@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,20 +10,20 @@ from stable_baselines3.common.distributions import Distribution
 from stable_baselines3.common.policies import MultiInputActorCriticPolicy
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 
+from agents.inputs import Inputs
 from agents.network import PairNetwork
 
 
-class PairPolicy(MultiInputActorCriticPolicy):
-    """Actor and critic for the Dict observation of ``hetenv/Placement-v0``; for PPO, A2C and their like.
+class PairActorCritic:
+    """What turns an actor-critic policy of Stable-Baselines3 or of sb3-contrib, its next base, into ours.
 
     Actions that ``observation["action_mask"]`` forbids have probability 0 wherever a distribution is made, so
-    that no algorithm has to know of masks. The weights do not depend on the sizes of the observation.
-
-    Args:
-        observation_space, action_space, lr_schedule: see Stable-Baselines3.
-        width, beta: see ``agents.network.PairNetwork``.
-        kwargs: further arguments of ``ActorCriticPolicy``; those about its own layers have no effect.
+    that no algorithm has to know of masks; ``action_masks``, which some hand over, say the same.
     """
+
+    optimizer_class: Any
+    optimizer_kwargs: dict[str, Any]
+    action_dist: Any
 
     def __init__(
         self,
@@ -36,34 +35,65 @@ class PairPolicy(MultiInputActorCriticPolicy):
         **kwargs: Any,
     ) -> None:
         self.width, self.beta = width, beta  # ``_build`` needs them, and the parent calls it
-        super().__init__(observation_space, action_space, lr_schedule, **kwargs)
+        super().__init__(observation_space, action_space, lr_schedule, **kwargs)  # type: ignore[call-arg]
 
     def _build(self, lr_schedule: Schedule) -> None:
         self.network = PairNetwork(self.width, self.beta)
-        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
+        self.optimizer = self.optimizer_class(self.network.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return super()._get_constructor_parameters() | {"width": self.width, "beta": self.beta}
+        own = {"width": self.width, "beta": self.beta}
+        return super()._get_constructor_parameters() | own  # type: ignore[misc]
 
-    def forward(self, obs: Any, deterministic: bool = False) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def forward(
+        self, obs: Any, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Actions (B,), values (B, 1) and log-probabilities (B,)."""
-        distribution = self.get_distribution(obs)
-        actions = distribution.get_actions(deterministic=deterministic)
-        return actions, self.network.values(obs), distribution.log_prob(actions)
+        inputs = _as_inputs(obs)
+        distribution = self.action_dist.proba_distribution(self.network(inputs))
+        actions = self.network.likeliest(inputs) if deterministic else distribution.sample()
+        return actions, self.network.values(inputs), distribution.log_prob(actions)
 
     def evaluate_actions(
-        self, obs: Any, actions: torch.Tensor
+        self, obs: Any, actions: torch.Tensor, action_masks: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Values (B, 1), log-probabilities (B,) of ``actions``, and entropies (B,)."""
-        distribution = self.get_distribution(obs)
-        return self.network.values(obs), distribution.log_prob(actions), distribution.entropy()
+        """Values (B, 1), log-probabilities (B,) of ``actions``, and entropies (B,).
 
-    def get_distribution(self, obs: PyTorchObs) -> Distribution:
+        Args:
+            obs: observations, or the ``Inputs`` that ``TimeDiscountBuffer`` keeps of them.
+        """
+        inputs = _as_inputs(obs)
+        return self.network.values(inputs), *self.network.log_probs(inputs, actions)
+
+    def get_distribution(self, obs: PyTorchObs, action_masks: Any = None) -> Distribution:
         """The masked distribution over actions."""
-        assert isinstance(obs, Mapping)
-        return self.action_dist.proba_distribution(self.network(obs))
+        distribution: Distribution = self.action_dist.proba_distribution(self.network(_as_inputs(obs)))
+        return distribution
 
     def predict_values(self, obs: PyTorchObs) -> torch.Tensor:
         """(B, 1)."""
-        assert isinstance(obs, Mapping)
-        return self.network.values(obs)
+        return self.network.values(_as_inputs(obs))
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False, action_masks: Any = None) -> torch.Tensor:
+        """Actions (B,)."""
+        if deterministic:
+            return self.network.likeliest(_as_inputs(observation))
+        return self.get_distribution(observation).sample()
+
+
+class PairPolicy(PairActorCritic, MultiInputActorCriticPolicy):
+    """Actor and critic for the Dict observation of ``hetenv/Placement-v0``; for PPO, A2C and their like.
+
+    The weights do not depend on the sizes of the observation.
+
+    Args:
+        observation_space, action_space, lr_schedule: see Stable-Baselines3.
+        width, beta: see ``agents.network.PairNetwork``.
+        kwargs: further arguments of ``ActorCriticPolicy``; those about its own layers have no effect.
+    """
+
+
+def _as_inputs(obs: Any) -> Inputs:
+    if isinstance(obs, Inputs):
+        return obs
+    return Inputs.of({name: array.numpy(force=True) for name, array in obs.items()})

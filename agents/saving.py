@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import pickle
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -20,10 +19,12 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from agents.config import PolicyKwargs, ScorerKwargs
 from agents.network import PairNetwork
 from agents.scorer import PairScorer, Shape
 from hetenv.config import parse_model
 from hetenv.errors import InputError
+from hetenv.files import replace_file
 
 _REMEDY = "give a policy that scripts/train.py saved"
 
@@ -44,28 +45,21 @@ class Origin(BaseModel):
     scenario: str
     overrides: dict[str, Any]
     network: dict[str, Any]  # arguments of PairNetwork, or the Shape of a PairScorer
+    config: str = ""  # YAML of the run that made it, seed included; empty before runs told it
 
 
 def save_model(model: BaseAlgorithm, origin: Origin, path: Path) -> None:
     """Write ``model`` to ``path``, which holds the old or the new content at every moment."""
     vars(model).update(hetenv=origin.model_dump())  # Stable-Baselines3 saves all plain attributes
-    _replace(path, lambda file: model.save(file))  # type: ignore[arg-type]  # any open file will do
+    with replace_file(path, "wb") as file:
+        model.save(file)  # type: ignore[arg-type]  # any open file will do
 
 
 def save_scorer(scorer: PairScorer, origin: Origin, path: Path) -> None:
     """Write ``scorer`` to ``path`` likewise."""
     arrays: dict[str, Any] = {"weights": scorer.weights, "origin": np.array(origin.model_dump_json())}
-    _replace(path, lambda file: np.savez(file, **arrays))
-
-
-def _replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    draft = path.with_name(path.name + ".part")
-    try:
-        with draft.open("wb") as file:
-            write(file)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replace_file(path, "wb") as file:
+        np.savez(file, **arrays)
 
 
 def load_policy(path: Path) -> tuple[GreedyPolicy, Origin]:
@@ -87,10 +81,24 @@ def load_scorer(path: Path) -> tuple[PairScorer, Origin]:
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError):
         raise InputError(str(path), "not a file of a scorer", _REMEDY) from None
     origin: Origin = parse_model(Origin, content, str(path))
-    shape = Shape(**origin.network)
-    if weights.shape != (shape.n_weights,) or not np.isfinite(weights).all():
+    shape = Shape(**parse_model(ScorerKwargs, origin.network, str(path)).model_dump())
+    if weights.dtype != np.float64 or weights.shape != (shape.n_weights,) or not np.isfinite(weights).all():
         raise InputError(str(path), "its weights do not fit this version's scorer", "train it again")
     return PairScorer(weights, shape), origin
+
+
+def restore_model(model: BaseAlgorithm, path: Path) -> None:
+    """Weights, state of the optimizer and number of steps from a file that ``save_model`` wrote.
+
+    Args:
+        model: made with the same arguments as the one that was saved.
+
+    Raises:
+        InputError: no such file, or not one of ours.
+    """
+    attributes, _ = _read_zip(path)
+    model.set_parameters(str(path), device="cpu")
+    model.num_timesteps, model._n_updates = attributes["num_timesteps"], attributes["_n_updates"]
 
 
 def load_network(path: Path) -> tuple[PairNetwork, Origin]:
@@ -99,18 +107,11 @@ def load_network(path: Path) -> tuple[PairNetwork, Origin]:
     Raises:
         InputError: no such file, or not one of ours.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            attributes = json.loads(archive.read("data"))
-            weights = io.BytesIO(archive.read("policy.pth"))
-    except OSError as error:
-        raise InputError(str(path), error.strerror or error, _REMEDY) from None
-    except (zipfile.BadZipFile, KeyError, ValueError):
-        raise InputError(str(path), "not a zip of Stable-Baselines3", _REMEDY) from None
+    attributes, weights = _read_zip(path)
     if "hetenv" not in attributes:
         raise InputError(str(path), "a model of another project", _REMEDY)
     origin = parse_model(Origin, attributes["hetenv"], str(path))
-    network = PairNetwork(**origin.network)
+    network = PairNetwork(**parse_model(PolicyKwargs, origin.network, str(path)).model_dump())
     prefix = "network."  # as PairPolicy calls it
     try:
         state = torch.load(weights, map_location="cpu", weights_only=True)
@@ -118,3 +119,14 @@ def load_network(path: Path) -> tuple[PairNetwork, Origin]:
     except (RuntimeError, pickle.UnpicklingError):
         raise InputError(str(path), "its weights do not fit this version's network", "train it again") from None
     return network.eval(), origin
+
+
+def _read_zip(path: Path) -> tuple[dict[str, Any], IO[bytes]]:
+    """The attributes of a model as Stable-Baselines3 saved it, none of them unpickled, and its policy's weights."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return json.loads(archive.read("data")), io.BytesIO(archive.read("policy.pth"))
+    except OSError as error:
+        raise InputError(str(path), error.strerror or error, _REMEDY) from None
+    except (zipfile.BadZipFile, KeyError, ValueError):
+        raise InputError(str(path), "not a zip of Stable-Baselines3", _REMEDY) from None

@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 from agents.episodes import TRAINING_SPAWN_KEY
+from agents.reference import HeuristicReference
 from hetenv.config import Scenario
 from hetenv.envs.batch import PlacementBatch
 from hetenv.envs.placement import placement_spaces
@@ -31,12 +32,20 @@ class GroupedEpisodes:
     Args:
         seed: of environment 0; the others count up from it.
         group_size: environments a group.
+        reference: told of every episode that begins.
     """
 
-    def __init__(self, scenario: Scenario, num_envs: int, group_size: int, seed: int | None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        num_envs: int,
+        group_size: int,
+        seed: int | None,
+        reference: HeuristicReference | None = None,
+    ) -> None:
         if group_size < 1 or num_envs % group_size:
             raise InputError("group_size", group_size, f"give a divisor of the {num_envs} environments")
-        self.scenario, self.group_size = scenario, group_size
+        self.scenario, self.group_size, self.reference = scenario, group_size, reference
         first = int(np.random.default_rng().integers(2**63)) if seed is None else seed
         self.generators = [
             np.random.default_rng(np.random.SeedSequence(first + env, spawn_key=(TRAINING_SPAWN_KEY,)))
@@ -47,6 +56,12 @@ class GroupedEpisodes:
         self._drawn: list[dict[int, tuple[Workload, Any]]] = [{} for _ in self.generators]
 
     def draw(self, env: int) -> tuple[Workload, np.random.Generator]:
+        workload, rng = self._draw(env)
+        if self.reference is not None:
+            self.reference.begin(env, workload, rng)
+        return workload, rng
+
+    def _draw(self, env: int) -> tuple[Workload, np.random.Generator]:
         group, episode = env // self.group_size, self._played[env]
         self._played[env] += 1
         rng, drawn = self.generators[group], self._drawn[group]
@@ -64,13 +79,16 @@ class GroupedEpisodes:
 
     def get_state(self) -> Any:
         drawn = [dict(episodes) for episodes in self._drawn]
-        return [rng.bit_generator.state for rng in self.generators], self._played.copy(), drawn
+        reference = None if self.reference is None else self.reference.get_state()
+        return [rng.bit_generator.state for rng in self.generators], self._played.copy(), drawn, reference
 
     def set_state(self, state: Any) -> None:
-        streams, played, drawn = state
+        streams, played, drawn, reference = state
         for rng, own in zip(self.generators, streams, strict=True):
             rng.bit_generator.state = own
         self._played, self._drawn = played.copy(), [dict(episodes) for episodes in drawn]
+        if self.reference is not None:
+            self.reference.set_state(reference)
 
 
 class PlacementVecEnv(VecEnv):
@@ -82,11 +100,14 @@ class PlacementVecEnv(VecEnv):
 
     Args:
         group_size: environments that replay the same arrivals; see ``GroupedEpisodes``.
+        against_heuristic: add to each reward what the heuristic would have lost; see ``agents.reference``. Monitored
+            returns stay those of the environment.
         seed: until ``seed`` is called.
 
     Attributes:
         time_s: (N,) simulated time after the last step, before a new episode began.
         elapsed_s: (N,) simulated time that the last step took, for discounts over time.
+        reference: the heuristic's way through the same episodes, with ``against_heuristic``.
     """
 
     def __init__(
@@ -95,11 +116,13 @@ class PlacementVecEnv(VecEnv):
         num_envs: int,
         *,
         group_size: int = 1,
+        against_heuristic: bool = False,
         num_threads: int = 1,
         seed: int | None = None,
     ) -> None:
         self.scenario, self.group_size, self.render_mode = scenario, group_size, None
-        episodes = GroupedEpisodes(scenario, num_envs, group_size, seed)
+        self.reference = HeuristicReference(scenario, num_envs) if against_heuristic else None
+        episodes = GroupedEpisodes(scenario, num_envs, group_size, seed, self.reference)
         self.batch = PlacementBatch(scenario, num_envs, episodes, num_threads)
         super().__init__(num_envs, *placement_spaces(scenario))
         self._begin_s = time.time()
@@ -109,7 +132,7 @@ class PlacementVecEnv(VecEnv):
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Environment i plays the training stream of ``seed + i`` (of its group's first) from the next reset on."""
-        self.batch.episodes = GroupedEpisodes(self.scenario, self.num_envs, self.group_size, seed)
+        self.batch.episodes = GroupedEpisodes(self.scenario, self.num_envs, self.group_size, seed, self.reference)
         return [None if seed is None else seed + env for env in range(self.num_envs)]
 
     def reset(self) -> VecEnvObs:
@@ -128,6 +151,8 @@ class PlacementVecEnv(VecEnv):
         self.time_s, self.elapsed_s = time_s, time_s - self._before_s
         self._return += reward
         self._length += 1
+        if self.reference is not None:
+            reward += self._lost_by_heuristic(self._before_s, np.where(done, np.inf, time_s))
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         ended = np.flatnonzero(done)
         for env in ended.tolist():
@@ -167,6 +192,11 @@ class PlacementVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         """The ends of episodes are told as by ``Monitor``; there are no other wrappers."""
         return [issubclass(wrapper_class, Monitor)] * len(list(self._get_indices(indices)))
+
+    def _lost_by_heuristic(self, begin_s: np.ndarray, end_s: np.ndarray) -> np.ndarray:
+        assert self.reference is not None
+        lost_s = self.reference.job_seconds(end_s) - self.reference.job_seconds(begin_s)
+        return lost_s / self.scenario.time_scale_s
 
     def _action_mask(self, env: int) -> np.ndarray:
         return self.batch.mask[env].copy()

@@ -9,11 +9,13 @@ from typing import Any
 from baselines.exact import Exact
 from baselines.fifo import FIFO
 from baselines.fifo_perf import FIFOPerf
+from baselines.gavel import Gavel
 from baselines.jps import JPS
 from baselines.market import Market
 from baselines.market_tuned import MarketTuned
 from baselines.sjf import SJF
 from baselines.srtf import SRTF
+from baselines.tiresias import Tiresias
 from hetenv.errors import InputError
 from hetenv.scheduler import Scheduler
 
@@ -27,6 +29,8 @@ _REGISTRY: Mapping[str, tuple[Callable[..., Scheduler], Mapping[str, Any]]] = {
     "fifo-perf": (FIFOPerf, {}),
     "sjf": (SJF, {}),
     "srtf": (SRTF, {}),
+    "tiresias": (Tiresias, {}),
+    "gavel": (Gavel, {}),
     "jps": (JPS, {}),
     "market": (Market, {}),
     "market-tuned": (MarketTuned, {}),

@@ -25,8 +25,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
+from hetenv.shipped import config_dir
 from hetenv.simulator import Simulator
-from hetenv.traces.generate import JobSource
+from hetenv.traces.generate import KINDS, JobSource
 from hetenv.workload import Workload
 
 
@@ -76,12 +77,6 @@ class Scenario(_Section):
     def make_simulator(self) -> Simulator:
         """A simulator whose ``reset(seed)`` draws the jobs of one episode."""
         return Simulator(self.cluster, partial(self.workload.draw, self.cluster), **self.simulator.model_dump())
-
-
-def config_dir() -> Path:
-    """Where the shipped YAML files are: inside the installed package, or at the top of the checkout."""
-    installed = Path(__file__).parent / "configs"
-    return installed if installed.is_dir() else Path(__file__).parents[1] / "configs"
 
 
 def scenario_names() -> list[str]:
@@ -186,8 +181,7 @@ def parse_model(model: type[Any], content: Mapping[str, Any], where: str) -> Any
         return model(**content)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        kinds = {"synthetic", "philly", "trace"}
-        field = ".".join(str(part) for part in fault["loc"] if part not in kinds) or "content"
+        field = ".".join(str(part) for part in fault["loc"] if part not in KINDS) or "content"
         if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             raise InputError(f"{where}, {field}", "unknown key", "remove it or correct its spelling") from None
         if fault["type"] in ("missing", "missing_argument"):

@@ -17,6 +17,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from hetenv import cli
 from hetenv.cluster import Cluster
 from hetenv.config import load_scenario, parse_overrides
 from hetenv.envs.view import aligned_zeros
+from hetenv.files import replace_file
 from hetenv.matching import Placement, PlacementProblem, solve_exact, solve_jps, solve_market
 from hetenv.matching.selection import genuine_entries, select_entries
 from hetenv.traces.generate import PhillyJobs, SyntheticJobs
@@ -342,11 +344,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in getattr(args, "scenarios", []):
         load_scenario(name, parse_overrides(args.set))
 
-    rows = args.run(args)
-    cli.show(as_table(rows))
-    if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps({"subject": args.subject, "machine": machine(), "rows": rows}, indent=2) + "\n")
+    with cli.output_folder(args.out.parent) if args.out else nullcontext():
+        rows = args.run(args)
+        cli.show(as_table(rows))
+        if args.out:
+            with replace_file(args.out) as file:
+                file.write(json.dumps({"subject": args.subject, "machine": machine(), "rows": rows}, indent=2) + "\n")
     return 0
 
 

@@ -21,6 +21,7 @@ import baselines
 from hetenv import cli
 from hetenv.config import load_scenario, parse_overrides, scenario_names
 from hetenv.evaluation import evaluate
+from hetenv.files import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,9 +112,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         summary = evaluation.summary()
         try:
             evaluation.save(args.out)
-            draft = args.out / "fairness.part.png"
-            trade_off(summary).savefig(draft, dpi=150)
-            draft.replace(args.out / "fairness.png")
+            with replace_file(args.out / "fairness.png", "wb") as file:
+                trade_off(summary).savefig(file, format="png", dpi=150)
         finally:  # a full disk is no reason to lose the figures
             cli.show(table(summary))
     print(f"{args.out}: summary.json, summary.csv, jobs.csv, fairness.png")

@@ -24,6 +24,7 @@ from baselines.tuning import Tuning, tune
 from hetenv import cli
 from hetenv.config import load_scenario, parse_overrides, scenario_names
 from hetenv.errors import InputError
+from hetenv.files import replace_file
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -56,17 +57,6 @@ def described(tuning: Tuning, args: argparse.Namespace, command: Sequence[str]) 
     }
 
 
-def write_yaml(path: Path, content: dict[str, Any]) -> None:
-    draft = path.with_name(path.name + ".part")
-    try:
-        draft.write_text(yaml.safe_dump(content, sort_keys=False, width=120), encoding="utf-8")
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(str(path), f"cannot be written ({error.strerror})", "name a file you may write") from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 @cli.command
 def main(argv: Sequence[str] | None = None) -> int:
     command = sys.argv[1:] if argv is None else argv
@@ -77,7 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with cli.output_folder(args.out.parent):
         with cli.progress_bar(f"tuning on {', '.join(scenario.name for scenario in scenarios)}") as progress:
             tuning = tune(scenarios, args.episodes, args.seed, args.workers, progress)
-        write_yaml(args.out, described(tuning, args, command))
+        with replace_file(args.out) as file:
+            yaml.safe_dump(described(tuning, args, command), file, sort_keys=False, width=120)
 
     found = ", ".join(f"{name} {value:g}" for name, value in tuning.parameters)
     for scenario, (market_s, tuned_s) in tuning.jct_s.items():

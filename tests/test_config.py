@@ -53,7 +53,8 @@ def test_offered_load_is_what_the_file_says(name: str) -> None:
 
 
 def test_scenarios_of_the_design_ship() -> None:
-    assert {"paper-batch", "online", "online-elastic", "philly", "slow-server"} <= set(scenario_names())
+    of_the_design = {"paper-batch", "online", "online-elastic", "gavel", "philly", "helios", "slow-server"}
+    assert of_the_design | {"acme", "openb", "modern"} <= set(scenario_names())
     assert (config_dir() / "clusters" / "four-generations.yaml").is_file()
 
 

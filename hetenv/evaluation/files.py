@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hetenv.errors import InputError
 from hetenv.evaluation.figures import pool_episodes
 from hetenv.evaluation.trials import Trial
+from hetenv.files import replace_entries
 
 if TYPE_CHECKING:
     from hetenv.evaluation.report import Evaluation
@@ -20,22 +19,9 @@ TENSORBOARD = "tensorboard"
 
 def save(evaluation: Evaluation, folder: Path) -> Path | None:
     """See ``Evaluation.save``."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder) as name:
-            draft, replaced = Path(name, "new"), Path(name, "old")
-            draft.mkdir()
-            replaced.mkdir()
-            _write_tables(evaluation, draft)
-            has_scalars = _write_scalars(evaluation.trials, draft / TENSORBOARD)
-            for path in sorted(draft.iterdir()):
-                target = folder / path.name
-                if target.is_dir():  # which, unlike a file, no rename replaces
-                    target.rename(replaced / path.name)
-                path.replace(target)
-    except OSError as error:
-        remedy = "make room, or name a folder you may write"
-        raise InputError(str(folder), f"cannot be written ({error.strerror})", remedy) from None
+    with replace_entries(folder) as draft:
+        _write_tables(evaluation, draft)
+        has_scalars = _write_scalars(evaluation.trials, draft / TENSORBOARD)
     return folder / TENSORBOARD if has_scalars else None
 
 

@@ -3,8 +3,9 @@
 A trace has no header and ten tab-separated fields: job type, command, folder, name of the steps
 argument, whether data is needed, total steps, scale factor, priority, SLO (-1: none), arrival (s).
 The older form of ``traces/msr`` has seven: job type, command, name of the steps argument, whether
-data is needed, total steps, arrival, scale factor. Jobs are rigid (``scale_factor`` GPUs) and named
-by their row number; command, folder, priority and SLO are not used.
+data is needed, total steps, arrival, scale factor. Shockwave's has twelve: how the batch size adapts
+before the priority, and the duration before the arrival. Jobs are rigid (``scale_factor`` GPUs) and
+named by their row number; command, folder, adaptation, priority, SLO and duration are not used.
 
 A throughput file is JSON: worker type -> "('model', scale factor)" -> {"null": steps/s of the whole
 job, ...}; the other entries, of jobs that share GPUs, are not used. Worker types that end in
@@ -18,23 +19,22 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hetenv.errors import InputError
 from hetenv.job_table import DEFAULTS, GPU_COUNT_REMEDY, Fault, is_gpu_count, numbers
 from hetenv.performance import MeasuredTable
-from hetenv.traces.trace_file import TraceFile, TraceFormat
+from hetenv.traces.trace_file import TraceFile, first_line
+from hetenv.traces.trace_format import RawJobs, ReadOptions, Tally, TraceFormat
 from hetenv.workload import Workload
-
-if TYPE_CHECKING:
-    from hetenv.cluster import Cluster
 
 SPREAD_SUFFIX = "_unconsolidated"
 
 # Where each form, told by its number of fields, has what we use.
 FIELDS = {
+    12: {"job_type": 0, "total_steps": 5, "scale_factor": 6, "arrival": 11},
     10: {"job_type": 0, "total_steps": 5, "scale_factor": 6, "arrival": 9},
     7: {"job_type": 0, "total_steps": 4, "arrival": 5, "scale_factor": 6},
 }
@@ -101,18 +101,12 @@ def measured_workload(
     return Workload(table.types, measured=table, **columns)
 
 
-def load(
-    source: TraceFile,
-    *,
-    throughputs: Path | str | None = None,
-    cluster: Cluster | None = None,
-    lenient: bool = False,
-) -> Workload:
-    """Rigid jobs that run at the measured rates of ``throughputs``."""
-    if throughputs is None:
+def read(source: TraceFile, options: ReadOptions) -> RawJobs:
+    """Rigid jobs that run at the measured rates of ``options.throughputs``."""
+    if options.throughputs is None:
         remedy = "name Gavel's JSON, e.g. throughputs='simulation_throughputs.json'"
         raise InputError(f"{source.path}, throughputs", "none given", remedy)
-    table = read_throughputs(throughputs)
+    table = read_throughputs(options.throughputs)
     rows, lines, ragged = _split(source)
     text = {name: [row[name] for row in rows] for name in FIELDS[10]}
     columns = _columns(
@@ -121,16 +115,7 @@ def load(
     faults = [
         Fault(fault.row, fault.field, text[fault.field][fault.row], fault.remedy) for fault in _faults(table, columns)
     ]
-    return Workload.from_rows(
-        table.types,
-        columns,
-        ragged + faults,
-        where=str(source.path),
-        lines=np.array(lines),
-        lenient=lenient,
-        measured=table,
-        cluster=cluster,
-    )
+    return RawJobs(table.types, columns, np.array(lines), ragged + faults, Tally(len(rows)), measured=table)
 
 
 def _split(source: TraceFile) -> tuple[list[dict[str, str]], list[int], list[Fault]]:
@@ -138,10 +123,10 @@ def _split(source: TraceFile) -> tuple[list[dict[str, str]], list[int], list[Fau
     rows: list[dict[str, str]] = []
     lines: list[int] = []
     faults: list[Fault] = []
-    for line, text in enumerate(source.text.split("\n"), start=1):
+    for line, text in enumerate(source.lines(), start=1):
         if not text.strip():
             continue
-        cells = text.rstrip("\r").split("\t")
+        cells = text.rstrip("\r\n").split("\t")
         if len(cells) not in FIELDS:
             remedy = f"give {' or '.join(str(count) for count in FIELDS)}, separated by tabs"
             faults.append(Fault(len(rows), "number of fields", len(cells), remedy))
@@ -219,8 +204,11 @@ def _batch(job_type: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _recognises(first_line: str) -> bool:
-    return first_line.count("\t") + 1 >= min(FIELDS)
+def _recognises(head: str) -> bool:
+    line = first_line(head)
+    return line.count("\t") + 1 >= min(FIELDS) and any(letter.isalpha() for letter in line)
 
 
-FORMAT = TraceFormat("gavel", _recognises, load, frozenset({"throughputs"}))
+FORMAT = TraceFormat(
+    "gavel", "traces of Gavel and Shockwave, with measured throughputs", _recognises, read, frozenset({"throughputs"})
+)

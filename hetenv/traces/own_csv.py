@@ -24,18 +24,21 @@ or no row: not measured.
 from __future__ import annotations
 
 import csv
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from hetenv.errors import InputError
-from hetenv.job_table import DTYPES, SPEED_PREFIX, numbers
+from hetenv.files import replace_file
+from hetenv.job_table import DTYPES, SPEED_PREFIX, Fault, find_faults, numbers, parse_columns
 from hetenv.performance import MeasuredTable
-from hetenv.traces.trace_file import TraceFile, TraceFormat
+from hetenv.traces.table import Table
+from hetenv.traces.trace_file import TraceFile, header_cells
+from hetenv.traces.trace_format import RawJobs, ReadOptions, Tally, TraceFormat, settle_faults
 from hetenv.workload import Workload
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ def write_workload(workload: Workload, path: Path | str) -> None:
     path = Path(path)
     header = [*DTYPES, *(SPEED_PREFIX + name for name in workload.types)]
     columns = [getattr(workload, name).tolist() for name in DTYPES] + workload.speed.T.tolist()
-    with _replacing(path) as file:
+    with replace_file(path) as file:
         _write_rows(file, header, zip(*columns, strict=True))
         file.flush()  # a full disk shows before the table beside it changes
         if workload.measured is None:
@@ -73,7 +76,7 @@ def write_workload(workload: Workload, path: Path | str) -> None:
 
 def write_throughputs(table: MeasuredTable, path: Path | str) -> None:
     """Write a measured table, one row a model, type, number of GPUs and placement."""
-    with _replacing(Path(path)) as file:
+    with replace_file(Path(path)) as file:
         _write_rows(
             file,
             RATE_COLUMNS,
@@ -88,54 +91,74 @@ def write_throughputs(table: MeasuredTable, path: Path | str) -> None:
         )
 
 
-def _write_rows(file: TextIO, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    csv.writer(file, lineterminator="\n").writerow(header)
+def _write_rows(file: IO[Any], header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    bare = not any("\r" in name for name in header)  # which the writer would leave without quotes
+    csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_MINIMAL if bare else csv.QUOTE_ALL).writerow(header)
     csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """A file that takes the place of ``path`` once it is complete."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        draft.replace(path)
-    except OSError as error:
-        raise InputError(
-            str(path), f"cannot be written ({error.strerror})", "name a file in a folder you may write"
-        ) from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 # --- reading ---------------------------------------------------------------------------------------
 
 
-def read_workload(
-    source: TraceFile | Path | str,
-    *,
-    throughputs: Path | str | None = None,
-    cluster: Cluster | None = None,
-    lenient: bool = False,
-) -> Workload:
+def read_workload(path: Path | str, *, cluster: Cluster | None = None, lenient: bool = False) -> Workload:
     """Read a workload; see ``load_workload`` for the arguments and errors."""
+    from hetenv.traces import load_workload
+
+    return load_workload(path, FORMAT.name, cluster=cluster, lenient=lenient)
+
+
+def read(source: TraceFile, options: ReadOptions) -> RawJobs:
+    """The rows as they stand; measured throughputs are those of ``options``, else of the file beside it."""
     import pandas as pd
 
-    if not isinstance(source, TraceFile):
-        source = TraceFile.read(source)
-    table = source.table(("arrival_s", "iterations"))
+    tally = Tally()
+    types: tuple[str, ...] = ()
+    parts: list[dict[str, np.ndarray]] = []
+    for table in source.tables(("arrival_s", "iterations")):
+        types = _types(source, table)
+        tally.rows += len(table)
+        frame = pd.DataFrame(table.columns, dtype=object)
+        columns = parse_columns(frame, types)
+        for name in ("model", "outcome"):  # few words in many rows: one object each
+            columns[name] = np.array([sys.intern(text) for text in columns[name]], object)
+        if "job_id" not in table:
+            columns["job_id"] = np.array([str(table.first_row + row) for row in range(len(table))], object)
+        faults = table.faults + [  # show the text of the file, not the NaN that it was read as
+            replace(fault, value=frame[fault.field].iat[fault.row]) if fault.field in frame else fault
+            for fault in find_faults(columns, types)
+        ]
+        good = settle_faults(faults, table.lines, str(source.path), options.lenient, tally)
+        parts.append({name: values[good] for name, values in columns.items()} | {"line": table.lines[good]})
+    names = list(parts[0])
+    columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
+    lines = columns.pop("line")
+    again = pd.Series(columns["job_id"], dtype=object).duplicated().to_numpy()
+    twice = [
+        Fault(int(row), "job_id", columns["job_id"][row], "give every job an id of its own")
+        for row in np.flatnonzero(again)
+    ]
     beside = throughputs_path(source.path)
-    rates = throughputs or (beside if beside.exists() else None)
-    return Workload.from_frame(
-        pd.DataFrame(table.columns, index=table.lines, dtype=object),
-        where=str(source.path),
-        first_line=0,
-        faults=table.ragged,
-        lenient=lenient,
-        measured=read_throughputs(rates) if rates else None,
-        cluster=cluster,
-    )
+    rates = options.throughputs or (beside if beside.exists() else None)
+    measured = read_throughputs(rates) if rates else None
+    return RawJobs(types, columns, lines, twice, tally, measured=measured)
+
+
+def _types(source: TraceFile, table: Table) -> tuple[str, ...]:
+    """The GPU types that the header names.
+
+    Raises:
+        InputError: it names none, or a column that is not of the format.
+    """
+    where = f"{source.path}, line 1"
+    types = tuple(name.removeprefix(SPEED_PREFIX) for name in table.columns if name.startswith(SPEED_PREFIX))
+    if not types:
+        remedy = "give samples/s of one GPU for each type, e.g. speed_v100"
+        raise InputError(where, "no speed_<type> column", remedy)
+    if unknown := [name for name in table.columns if name not in DTYPES and not name.startswith(SPEED_PREFIX)]:
+        raise InputError(
+            where, f"unknown column {' '.join(unknown[0].split())}", f"use {', '.join(DTYPES)} or speed_<type>"
+        )
+    return types
 
 
 def read_throughputs(path: Path | str) -> MeasuredTable:
@@ -150,7 +173,7 @@ def read_throughputs(path: Path | str) -> MeasuredTable:
     gpus = numbers(gpus_text)
     iterations_per_s = numbers(rate_text)
     unmeasured = np.array([text == "" for text in rate_text])
-    for fault in table.ragged:
+    for fault in table.faults:
         raise fault.error(f"{source.path}, line {table.lines[fault.row]}")
     for column, good, remedy in (
         ("gpus", (gpus >= 1) & (gpus == np.floor(gpus)) & (gpus <= 1e6), "give a whole number of at least 1"),
@@ -188,9 +211,9 @@ def _positions(values: Sequence[str], of: Sequence[str]) -> np.ndarray:
     return np.array([position[value] for value in values])
 
 
-def _recognises(first_line: str) -> bool:
-    cells = {cell.strip('"') for cell in first_line.split(",")}
+def _recognises(head: str) -> bool:
+    cells = header_cells(head)
     return "arrival_s" in cells or any(cell.startswith(SPEED_PREFIX) for cell in cells)
 
 
-FORMAT = TraceFormat("hetenv", _recognises, read_workload, frozenset({"throughputs"}))
+FORMAT = TraceFormat("hetenv", "the project's own CSV", _recognises, read, frozenset({"throughputs"}))

@@ -13,22 +13,13 @@ Sources of the figures:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
 
-from hetenv.cluster import Cluster
-from hetenv.traces.reference_gpu import recorded_work, relative_speed
-from hetenv.traces.source import JobCount, Source, TypeSpeed, draw_count
-from hetenv.workload import Workload
-
-HOUR_S = 3600.0
-WEEK_H = 168
-
-# Jobs of each GPU count; the 23 jobs of 12, 24, 64 and 128 GPUs (0.03 %) are left out.
-N_GPUS = np.array([1, 2, 4, 8, 16, 32])
-N_JOBS = np.array([76627, 1818, 1870, 1643, 199, 67])
+from hetenv.traces.arrivals import weekly_rate
+from hetenv.traces.calibrated_jobs import CalibratedJobs
+from hetenv.traces.job_figures import Chance, JobFigures, QuantileTable
 
 # Quantiles of the duration (s), one row a GPU count, one column a rank.
 RANK = np.array([0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 1])
@@ -52,93 +43,23 @@ DAY_SHARE = np.array([12.32, 15.23, 16.26, 18.38, 20.61, 8.70, 8.50])
 
 FAILED, KILLED = 0.30, 0.13
 
+PHILLY = JobFigures(
+    n_gpus=np.array([1, 2, 4, 8, 16, 32]),  # the 23 jobs of 12, 24, 64 and 128 GPUs (0.03 %) are left out
+    share=np.array([76627, 1818, 1870, 1643, 199, 67]),
+    duration=QuantileTable(RANK, DURATION_S),
+    # Failed and killed jobs are short: from twice the overall share at the shortest job to none at the longest.
+    failed=Chance(2 * FAILED, 0.0),
+    killed=Chance(2 * KILLED, 0.0),
+    week=weekly_rate(DAY_SHARE, HOUR_SHARE),
+    gap_cv=15.1,
+)
 
-def _two_or_more(n_jobs: int | tuple[int, int]) -> int | tuple[int, int]:
-    if np.min(n_jobs) < 2:
-        raise ValueError("one job has no gap and so no load: give 2 jobs or more")
-    return n_jobs
 
-
-class PhillyJobs(Source):
-    """Rigid jobs with Philly's statistics and an exact offered load.
-
-    * GPU counts follow the trace. A count above the GPUs of the cluster's largest usable type is cut
-      down to it (so that every job fits into one type), and the job keeps its duration.
-    * Durations follow the quantiles of the job's GPU count, log-linear between them; they are run
-      times on reference GPUs of speed 1 (see ``reference_gpu``).
-    * Failed and killed jobs are short: the chance of either falls linearly with the rank of the
-      duration, from twice its overall share at the shortest job to nothing at the longest.
-    * Gaps are lognormal with coefficient of variation ``gap_cv``, in a time that runs with the
-      hourly and weekly submission rate; the episode starts at a random moment of the week.
-    * The time from the first arrival to the last is set such that
-      ``workload.offered_load(cluster) == load`` up to rounding; hours and days keep their length.
-    """
+class PhillyJobs(CalibratedJobs):
+    """Jobs of Microsoft's Philly; see ``CalibratedJobs``."""
 
     kind: Literal["philly"] = "philly"
-    n_jobs: Annotated[JobCount, AfterValidator(_two_or_more)] = Field(
-        1000, description="jobs of an episode; a range [lo, hi] is drawn anew for each"
-    )
-    load: float = Field(0.8, gt=0, allow_inf_nan=False, description="offered load: arrival rate x mean GPU time / GPUs")
-    gap_cv: float = Field(
-        15.1,
-        ge=0,
-        le=1000,
-        description="coefficient of variation of the gaps, before days and weeks are laid over them",
-    )
-    type_speed: TypeSpeed = Field(default_factory=dict)
 
-    def draw(self, cluster: Cluster, rng: np.random.Generator) -> Workload:
-        """The jobs of one episode.
-
-        Raises:
-            InputError: ``type_speed`` lacks a type of the cluster.
-        """
-        n_jobs = draw_count(self.n_jobs, rng)
-        size = np.searchsorted(
-            np.cumsum(N_JOBS) / N_JOBS.sum(), rng.random(n_jobs), side="right"
-        )  # (J,) rows of the tables
-        rank = rng.random(n_jobs)
-        duration_s = np.empty(n_jobs)
-        for row, quantiles in enumerate(np.log(DURATION_S)):
-            of_size = size == row
-            duration_s[of_size] = np.exp(np.interp(rank[of_size], RANK, quantiles))
-        speed = relative_speed(self.type_speed, cluster.type_names)
-        n_gpus = np.minimum(N_GPUS[size], cluster.total[speed > 0].max())
-        work = recorded_work(duration_s, n_gpus, speed)
-        cluster_s = work["iterations"] * work["batch"] / (work["speed"] @ cluster.total)  # as Workload.cluster_seconds
-        span_s = (n_jobs - 1) * cluster_s.mean() / self.load
-        return Workload.unchecked(
-            cluster.type_names,
-            arrival_s=bursty_arrivals(n_jobs, span_s, self.gap_cv, rng),
-            outcome=_outcomes(rank, rng),
-            **work,
-        )
-
-
-def bursty_arrivals(n_jobs: int, span_s: float, gap_cv: float, rng: np.random.Generator) -> np.ndarray:
-    """(J,) arrivals from 0 to exactly ``span_s``: lognormal gaps in a time that runs at Philly's weekly rate."""
-    sigma = np.sqrt(np.log1p(gap_cv**2))
-    gaps = np.exp(sigma * rng.standard_normal(n_jobs - 1))
-    progress = np.concatenate([[0.0], np.cumsum(gaps) / gaps.sum()])  # 0..1, share of the arrivals so far
-
-    week = np.outer(DAY_SHARE, HOUR_SHARE).ravel()  # (168,) submission rate of each hour, from Monday 0 h
-    start_h = rng.uniform(0, WEEK_H)
-    end_h = start_h + span_s / HOUR_S
-    whole_hours = np.arange(np.floor(start_h), np.ceil(end_h) + 1)
-    arrived = np.concatenate([[0.0], np.cumsum(week[whole_hours[:-1].astype(int) % WEEK_H])])
-    first, last = np.interp([start_h, end_h], whole_hours, arrived)
-    arrival_h = np.interp(first + progress * (last - first), arrived, whole_hours)
-    arrival_s = np.clip((arrival_h - start_h) * HOUR_S, 0.0, span_s)
-    arrival_s[0], arrival_s[-1] = 0.0, span_s  # interpolation leaves rounding there, and the load shall be exact
-    return arrival_s
-
-
-def _outcomes(rank: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(J,) outcomes; the chances of failed and killed average to their shares over evenly drawn ranks."""
-    draw = rng.random(len(rank))
-    failed = 2 * FAILED * (1 - rank)
-    killed = 2 * KILLED * (1 - rank)
-    outcome = np.full(len(rank), "completed", object)
-    outcome[draw < failed + killed] = "killed"
-    outcome[draw < failed] = "failed"
-    return outcome
+    @property
+    def figures(self) -> JobFigures:
+        return PHILLY

@@ -4,6 +4,8 @@ Most traces tell how long a job ran on how many GPUs of a cluster whose hardware
 One rule makes such a record a job: *the recorded duration is the run time on reference GPUs of
 speed 1*. A job of ``n`` GPUs and ``d`` seconds becomes ``d`` iterations of ``n`` samples, so that
 ``n`` GPUs of speed 1 sample/s need exactly ``d`` seconds, and GPUs of relative speed 2 half of it.
+Where a record names the type it ran on and ``type_speed`` knows that type, its speed takes the place
+of 1: the same record on a GPU twice as fast is twice the work.
 """
 
 from __future__ import annotations
@@ -35,16 +37,31 @@ def relative_speed(type_speed: Mapping[str, float], types: Sequence[str]) -> np.
     return speed
 
 
-def recorded_work(duration_s: np.ndarray, n_gpus: np.ndarray, speed: np.ndarray) -> dict[str, Any]:
-    """Columns of rigid jobs that ran ``duration_s`` (J,) on ``n_gpus`` (J,) reference GPUs.
+def speed_of_records(type_speed: Mapping[str, float], gpu_type: np.ndarray) -> np.ndarray:
+    """(J,) relative speed of the type that each record ran on; 1 where the record or ``type_speed`` leaves it open.
+
+    A record that allows several types, such as "V100M16|V100M32", is taken to have run on the first.
+    """
+    speed = {name: type_speed.get(name.partition("|")[0]) or 1.0 for name in set(gpu_type)}
+    return np.array([speed[name] for name in gpu_type], float)
+
+
+def recorded_work(
+    duration_s: np.ndarray, n_gpus: np.ndarray, speed: np.ndarray, ran_at: np.ndarray | float = 1.0
+) -> dict[str, Any]:
+    """Columns of rigid jobs that ran ``duration_s`` on ``n_gpus`` GPUs of speed ``ran_at``.
+
+    The work is duration x GPUs x speed of the type it ran on: so many iterations as a GPU of speed 1
+    needs seconds, of one sample a GPU.
 
     Args:
         duration_s: (J,) seconds.
         n_gpus: (J,) GPUs, held from start to end.
         speed: (M,) relative speeds, the same for every job.
+        ran_at: (J,) relative speed of the GPUs that the record ran on.
     """
     return {
-        "iterations": duration_s,
+        "iterations": duration_s * ran_at,
         "batch": n_gpus,
         "min_gpus": n_gpus,
         "max_gpus": n_gpus,

@@ -22,6 +22,15 @@ Ascending = AfterValidator(_ascending)
 JobCount = Annotated[
     PositiveInt | Annotated[tuple[PositiveInt, PositiveInt], Field(description="smallest, largest")], Ascending
 ]
+
+
+def _two_or_more(n_jobs: int | tuple[int, int]) -> int | tuple[int, int]:
+    if np.min(n_jobs) < 2:
+        raise ValueError("one job has no gap and so no load: give 2 jobs or more")
+    return n_jobs
+
+
+StreamCount = Annotated[JobCount, AfterValidator(_two_or_more)]
 TypeSpeed = Annotated[
     dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
     Field(

@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
 from hetenv.traces import load_workload
+from hetenv.traces.rules import Rules
 from hetenv.traces.source import Source, TypeSpeed
 from hetenv.workload import Workload
 
@@ -27,6 +28,9 @@ class TraceJobs(Source):
     format: str | None = Field(None, description="name of its format (see hetenv.traces); null: told from its content")
     throughputs: Path | None = Field(None, description="file of measured throughputs, for the formats that use one")
     type_speed: TypeSpeed = Field(default_factory=dict)
+    rules: Rules | None = Field(
+        None, description="what becomes of records that are no plain job, for traces of what ran; null: the defaults"
+    )
     lenient: bool = Field(False, description="drop faulty rows and jobs too large for the cluster, with one warning")
     n_jobs: PositiveInt | None = Field(
         None, description="consecutive jobs of an episode, from a random start; null: all"
@@ -49,6 +53,7 @@ class TraceJobs(Source):
             self.throughputs,
             self.throughputs.stat().st_mtime_ns if self.throughputs and self.throughputs.exists() else 0,
             tuple(self.type_speed.items()),
+            self.rules,
             cluster,
             self.lenient,
         )
@@ -78,10 +83,17 @@ def _load(
     throughputs: Path | None,
     _throughputs_modified_ns: int,
     type_speed: tuple[tuple[str, float], ...],
+    rules: Rules | None,
     cluster: Cluster,
     lenient: bool,
 ) -> Workload:
     """``load_workload`` with a memory; the times of modification make a changed file a new key."""
     return load_workload(
-        path, format, throughputs=throughputs, type_speed=dict(type_speed), cluster=cluster, lenient=lenient
+        path,
+        format,
+        throughputs=throughputs,
+        type_speed=dict(type_speed),
+        rules=rules,
+        cluster=cluster,
+        lenient=lenient,
     )

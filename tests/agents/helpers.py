@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.config import TrainConfig, load_config
+from agents.config import EvolutionConfig, TrainConfig, load_config
 from hetenv.config import Scenario
 from hetenv.envs.placement import PlacementEnv
 
@@ -21,6 +21,7 @@ def tiny_config(algorithm: str, **changes: Any) -> TrainConfig:
     small: dict[str, Any] = {
         "env_kwargs": {"scenario": "online", "overrides": TINY},
         "n_envs": 2,
+        "group_size": 2,
         "n_steps": 64,
         "n_timesteps": 256,
         "evaluation": {"episodes": 2, "every_steps": 128, "baselines": []},
@@ -28,6 +29,21 @@ def tiny_config(algorithm: str, **changes: Any) -> TrainConfig:
     if algorithm == "ppo":
         small["batch_size"] = 64
     return load_config(CONFIGS / f"{algorithm}-placement.yaml", small | changes)
+
+
+def tiny_evolution(**changes: Any) -> EvolutionConfig:
+    """The shipped evolution strategy cut down likewise."""
+    small: dict[str, Any] = {
+        "env_kwargs": {"scenario": "online", "overrides": TINY},
+        "n_timesteps": 1500,
+        "max_minutes": None,
+        "population": 4,
+        "episodes": 2,
+        "evaluation": {"episodes": 2, "every_steps": 400, "baselines": []},
+    }
+    config = load_config(CONFIGS / "cma-placement.yaml", small | changes)
+    assert isinstance(config, EvolutionConfig)
+    return config
 
 
 def observations(scenario: Scenario, n: int, seed: int = 0) -> dict[str, np.ndarray]:

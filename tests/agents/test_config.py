@@ -37,7 +37,8 @@ def test_changes_are_merged_into_nested_keys(tmp_path):
     [
         ("algorithm: dqn", ("algorithm", "dqn", "ppo")),
         ("batch_size: 64", ("batch_size", "unknown key")),  # PPO's, not A2C's
-        ("gamma: 1.5", ("gamma", "1.5")),
+        ("horizon: 0", ("horizon", "0")),
+        ("imitate: {scheduler: oracle}", ("imitate.scheduler", "oracle", "jps")),
         ("learning_rate: fast", ("learning_rate", "fast", "lin_3e-4")),
         ("learning_rate: -1", ("learning_rate", "-1")),
         ("n_timesteps: 0", ("n_timesteps", "0")),
@@ -57,6 +58,14 @@ def test_bad_values_are_named_in_one_line(line, words, tmp_path):
     assert "\n" not in message
     assert str(path) in message
     assert [word for word in words if word not in message] == []
+
+
+def test_groups_must_be_whole(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(MINIMAL + "n_envs: 6\ngroup_size: 4\n")
+    with pytest.raises(InputError, match="divides n_envs = 6"):
+        load_config(path)
+    assert load_config(path, {"group_size": 3}).group_size == 3
 
 
 def test_ppo_batches_must_be_whole(tmp_path):

@@ -1,12 +1,11 @@
-"""Training and held-out episodes, and the reward against the heuristic."""
+"""Training and held-out episodes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from agents import heuristic
-from agents.episodes import AgainstHeuristic, HeldOutEpisodes, TrainingEpisodes
+from agents.episodes import HeldOutEpisodes, TrainingEpisodes
 from agents.network import PairNetwork
 from agents.scheduler import PolicyScheduler
 from hetenv.envs.placement import PlacementEnv
@@ -40,24 +39,3 @@ def test_held_out_figures_are_those_of_the_policy_in_an_evaluation(tiny):
 def test_held_out_episodes_are_the_same_each_time(tiny):
     episodes = HeldOutEpisodes(tiny, range(3))
     assert episodes.play(PairNetwork()) == episodes.play(PairNetwork())
-
-
-def test_the_return_against_the_heuristic_is_the_difference_of_the_jct_sums(tiny):
-    env = AgainstHeuristic(PlacementEnv(tiny))
-    rng = np.random.default_rng(0)
-    for seed in range(3):
-        observation, _ = env.reset(seed=seed)
-        workload = env.unwrapped.simulator.workload
-        total, done = 0.0, False
-        while not done:
-            action = rng.choice(np.flatnonzero(observation["action_mask"]))
-            observation, reward, done, _, _ = env.step(action)
-            total += reward
-        ours = (env.unwrapped.simulator.state.jobs["finish_s"] - workload.arrival_s).sum()
-
-        reference = PlacementEnv(tiny)
-        observation, _ = reference.reset(seed=0, options={"workload": workload})
-        while not reference.simulator.done:
-            observation = reference.step(heuristic.greedy_action(observation))[0]
-        theirs = (reference.simulator.state.jobs["finish_s"] - workload.arrival_s).sum()
-        assert total == pytest.approx((theirs - ours) / tiny.time_scale_s, abs=1e-9)

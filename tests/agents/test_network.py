@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from agents import heuristic
+from agents.inputs import Inputs
 from agents.network import IMPOSSIBLE, PairNetwork
 from hetenv.config import load_scenario
 from hetenv.envs.view import CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES
-from tests.agents.helpers import disturb, observations, tensors
+from tests.agents.helpers import disturb, observations
 
 
 @pytest.fixture
@@ -22,10 +23,31 @@ def network() -> PairNetwork:
 
 
 def test_forbidden_actions_have_the_impossible_logit_and_no_other(network, tiny):
-    batch = tensors(observations(tiny, 40))
-    logits = network(batch).detach()
-    assert logits.shape == batch["action_mask"].shape
-    assert torch.equal(logits == IMPOSSIBLE, batch["action_mask"] == 0)
+    batch = observations(tiny, 40)
+    log_probs = network(Inputs.of(batch)).detach().numpy()
+    assert log_probs.shape == batch["action_mask"].shape
+    assert ((log_probs == IMPOSSIBLE) == (batch["action_mask"] == 0.0)).all()
+    np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_log_probabilities_and_entropies_are_those_of_all_actions(network, tiny):
+    inputs = Inputs.of(observations(tiny, 40))
+    log_probs = network(inputs).detach()
+    for actions in log_probs.topk(2, dim=1).indices.T:
+        chosen, entropy = network.log_probs(inputs, actions)
+        torch.testing.assert_close(chosen, log_probs[torch.arange(40), actions])
+    torch.testing.assert_close(entropy, -(log_probs.exp() * log_probs).sum(dim=1))
+
+
+def test_greedily_it_waits_if_that_is_likelier_than_all_placements_together(network, tiny):
+    batch = observations(tiny, 60)
+    with torch.no_grad():  # it shall wait half of the time
+        network.wait.bias -= network(Inputs.of(batch))[:, -1].exp().logit(eps=1e-9).median()
+    probabilities = network(Inputs.of(batch)).detach().exp().numpy()
+    wait = probabilities[:, -1] > 0.5
+    assert 0 < wait.sum() < 60
+    wanted = np.where(wait, probabilities.shape[1] - 1, probabilities[:, :-1].argmax(axis=1))
+    assert network.greedy_actions(batch).tolist() == wanted.tolist()
 
 
 def test_permuting_jobs_and_candidates_permutes_the_logits(network, tiny):
@@ -43,10 +65,10 @@ def test_permuting_jobs_and_candidates_permutes_the_logits(network, tiny):
         "candidates": batch["candidates"][:, jobs][:, :, places],
         "action_mask": permute(batch["action_mask"]),
     }
-    before, after = network(tensors(batch)).detach().numpy(), network(tensors(permuted)).detach().numpy()
+    before, after = (network(Inputs.of(one)).detach().numpy() for one in (batch, permuted))
     assert not np.allclose(after, before)
     np.testing.assert_allclose(after, permute(before), rtol=1e-4, atol=1e-4)
-    values = [network.values(tensors(one)).detach().numpy() for one in (batch, permuted)]
+    values = [network.values(Inputs.of(one)).detach().numpy() for one in (batch, permuted)]
     np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-4)
 
 
@@ -64,7 +86,7 @@ def test_empty_places_of_a_wider_window_change_nothing(network, tiny):
         "candidates": widen(batch["candidates"], 3, 2),
         "action_mask": np.concatenate([grid.reshape(len(mask), -1), mask[:, -1:]], axis=1),
     }
-    narrow, wide = network(tensors(batch)).detach(), network(tensors(wider)).detach()
+    narrow, wide = (network(Inputs.of(one)).detach() for one in (batch, wider))
     inside = wide[:, :-1].view(-1, n_jobs + 3, n_places + 2)[:, :n_jobs, :n_places].flatten(1)
     torch.testing.assert_close(inside, narrow[:, :-1])
     torch.testing.assert_close(wide[:, -1], narrow[:, -1])
@@ -86,11 +108,13 @@ def test_untrained_it_plays_the_heuristic(scenario):
 
 
 def test_beta_is_positive_and_scales_the_heuristic(tiny):
-    batch = tensors(observations(tiny, 10))
-    allowed = batch["action_mask"] > 0
+    inputs = Inputs.of(observations(tiny, 10))
+    at = inputs.row[0], inputs.action[:2]
     low, high = PairNetwork(beta=0.5), PairNetwork(beta=2.0)
     assert high.beta == pytest.approx(2.0)
-    torch.testing.assert_close(4.0 * low(batch)[allowed], high(batch)[allowed])
+    (first, second), (steep_first, steep_second) = (network(inputs)[at] for network in (low, high))
+    assert first != second
+    torch.testing.assert_close(4.0 * (first - second), steep_first - steep_second)
 
 
 def test_the_heuristic_prefers_short_jobs_and_waits_for_suitable_gpus():

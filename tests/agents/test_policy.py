@@ -70,7 +70,7 @@ def test_policy_saves_and_loads_by_itself(policy, tiny, tmp_path):
     twin = PairPolicy.load(str(tmp_path / "policy.pth"), device="cpu")
     batch = tensors(observations(tiny, 5))
     assert twin.width == 16
-    torch.testing.assert_close(twin.network(batch), policy.network(batch))
+    torch.testing.assert_close(twin.predict_values(batch), policy.predict_values(batch))
 
 
 @pytest.mark.parametrize("algorithm", [PPO, A2C])

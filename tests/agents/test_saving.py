@@ -11,12 +11,13 @@ import torch
 from stable_baselines3 import PPO
 
 import agents
+from agents.inputs import Inputs
 from agents.policy import PairPolicy
 from agents.saving import Origin, load_network, save_model
 from hetenv.envs.placement import PlacementEnv
 from hetenv.errors import InputError
 from hetenv.simulator import simulate
-from tests.agents.helpers import TINY, disturb, observations, tensors
+from tests.agents.helpers import TINY, disturb, observations
 
 ORIGIN = Origin(algorithm="ppo", scenario="online", overrides=TINY, network={"width": 16})
 
@@ -39,7 +40,7 @@ def saved(model, tmp_path) -> Path:
 def test_what_is_loaded_is_what_was_saved(model, saved, tiny):
     network, origin = load_network(saved)
     assert origin == ORIGIN
-    batch = tensors(observations(tiny, 10))
+    batch = Inputs.of(observations(tiny, 10))
     torch.testing.assert_close(network(batch), model.policy.network(batch))
     assert PPO.load(saved, device="cpu").hetenv == ORIGIN.model_dump()
     assert [path.name for path in saved.parent.iterdir()] == ["best.zip"]
@@ -53,7 +54,7 @@ def test_a_failed_save_leaves_the_old_file(model, saved, monkeypatch):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(PPO, "save", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(InputError, match=r"best\.zip: cannot be written \(No space"):
         save_model(model, ORIGIN, saved)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == ["best.zip"]

@@ -22,8 +22,9 @@ def timeline(scheduler) -> bytes:
     return result.simulator.timeline.tobytes()
 
 
-def test_every_scenario_that_ships_is_tuned():
-    assert set(TUNED) == {*scenario_names(), "default"}
+def test_tuned_files_are_of_scenarios_that_ship():
+    # A scenario without a file of its own is scheduled with the default parameters.
+    assert {"default"} < set(TUNED) <= {*scenario_names(), "default"}
 
 
 @pytest.mark.parametrize("name", TUNED)

@@ -141,14 +141,14 @@ def test_policy_is_named_after_its_run(tmp_path: Path, monkeypatch: pytest.Monke
         policy.writestr("data", "{}")
     loaded = []
 
-    def load(path: Path) -> object:
-        loaded.append(path)
+    def load(source: str) -> object:
+        loaded.append(source)
         return baselines.make("fifo")
 
     monkeypatch.setattr(agents, "load", load, raising=False)
     arguments = [*SMALL, "--schedulers", "fifo", str(path), "--episodes", "1", "--out", str(tmp_path / "out")]
     assert main(arguments) == 0
-    assert loaded == [path]
+    assert loaded == [str(path)]
     schedulers = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]
     assert list(schedulers) == ["fifo", "ppo/best"]
     assert schedulers["ppo/best"]["ratio_to_reference"] == 1.0
@@ -187,7 +187,7 @@ def test_bad_argument(fails: Callable[..., str], arguments: list[str], culprit: 
 
 
 def test_unknown_scenario(fails: Callable[..., str]) -> None:
-    assert "scenario 'offline': no such name or file; use one of online, " in fails(
+    assert "scenario 'offline': no such name or file; use one of acme, " in fails(
         "--scenario", "offline", "--schedulers", "fifo"
     )
 

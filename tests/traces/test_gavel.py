@@ -1,4 +1,4 @@
-"""Gavel's throughput JSON and both forms of its traces."""
+"""Gavel's throughput JSON and every form of its traces."""
 
 import csv
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
-from hetenv.traces import load_workload
+from hetenv.traces import load_workload, read_trace
 from hetenv.traces.gavel import measured_workload, read_throughputs
 
 LM = "LM (batch size 10)"
@@ -34,6 +34,12 @@ def ten_fields(job_type=LM, steps="100", scale_factor="1", arrival="0"):
     return "\t".join([job_type, "run me", "lm", "--steps", "1", steps, scale_factor, "1", "-1.000000", arrival])
 
 
+def twelve_fields(job_type=LM, steps="100", scale_factor="1", arrival="0"):
+    return "\t".join(
+        [job_type, "run me", "lm", "--steps", "1", steps, scale_factor, "gns", "1", "-1.000000", "1418", arrival]
+    )
+
+
 def seven_fields(job_type=LM, steps="100", scale_factor="1", arrival="0"):
     return "\t".join([job_type, "run me", "--steps", "1", steps, arrival, scale_factor])
 
@@ -54,8 +60,8 @@ def test_throughputs(rates):
     assert table.rate[0, 0, 4, 0] == 0  # cannot run, as opposed to not measured
 
 
-@pytest.mark.parametrize("row", [ten_fields, seven_fields])
-def test_jobs_of_both_forms(tmp_path, rates, row):
+@pytest.mark.parametrize("row", [ten_fields, seven_fields, twelve_fields])
+def test_jobs_of_every_form(tmp_path, rates, row):
     path = trace(tmp_path, row(arrival="30.5", scale_factor="4"), row("A3C", arrival="10", steps="7.25"))
     workload = load_workload(path, throughputs=rates)
     assert workload.job_id.tolist() == ["1", "0"]  # row numbers, in order of arrival
@@ -86,7 +92,7 @@ def test_throughputs_are_required(tmp_path):
         (ten_fields(steps="many"), "line 2, total_steps: 'many'; give a positive number"),
         (ten_fields(arrival="-3"), "line 2, arrival: '-3'; give seconds"),
         (ten_fields(arrival="nan"), "line 2, arrival: 'nan'; give seconds"),
-        (ten_fields() + "\t1\t2", "line 2, number of fields: 12; give 10 or 7"),
+        (ten_fields() + "\t1", "line 2, number of fields: 11; give 12 or 10 or 7"),
     ],
 )
 def test_faulty_rows_are_named_or_dropped(tmp_path, rates, row, named):
@@ -156,6 +162,31 @@ def test_older_form_as_published(shared):
         workload = load_workload(path, throughputs=gavel / "simulation_throughputs.json", lenient=True)
     assert len(workload) == 8
     assert (workload.arrival_s[:2].tolist(), workload.iterations[:2].tolist()) == ([0, 11], [14612, 1550])
+
+
+def test_form_of_shockwave_as_published(shared):
+    shockwave = shared / "data/shockwave"
+    (path,) = (shockwave / "traces").glob("*.trace")
+    workload = load_workload(path, throughputs=shockwave / "tacc_throughputs.json")
+    assert len(workload) == 120
+    assert (workload.arrival_s[:3].tolist(), workload.iterations[:2].tolist()) == ([0, 55, 64], [134_583, 143_450])
+
+
+@pytest.mark.parametrize("name", ["debug", "debug_v2", "highmem_test", "max_min_fairness", "medium_test", "small_test"])
+def test_other_published_traces(shared, name):
+    gavel = shared / "data/gavel"
+    path = gavel / f"traces/physical_cluster/{name}.trace"
+    rows = [line for line in path.read_text().splitlines() if line.strip()]
+    assert len(load_workload(path, throughputs=gavel / "physical_cluster_throughputs.json")) == len(rows)
+
+
+def test_scale_factors_that_were_not_measured_are_dropped_and_counted(shared):
+    gavel = shared / "data/gavel"
+    rates = gavel / "simulation_throughputs.json"
+    for path in sorted((gavel / "traces/msr").glob("*/*.trace")):
+        trace = read_trace(path, throughputs=rates, lenient=True)
+        assert trace.workload.min_gpus.max() <= 8
+        assert all(reason.startswith("scale_factor: in the throughput table") for reason in trace.tally.dropped)
 
 
 def test_steps_of_the_stream_are_duration_times_the_v100_rate(shared):

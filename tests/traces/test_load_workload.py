@@ -6,7 +6,7 @@ import pytest
 
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
-from hetenv.traces import FORMATS, load_workload
+from hetenv.traces import load_workload
 
 OWN = "arrival_s,iterations,min_gpus,speed_a\n"
 POLLUX = "timestamp,duration,num_gpus,gpu_time,cluster\n"
@@ -70,14 +70,13 @@ def test_paths_that_are_no_files(tmp_path):
 
 def test_unknown_format_and_options_of_no_use(tmp_path):
     path = write(tmp_path, OWN + "0,10,1,2\n")
-    assert message(path, "swf") == "trace format: 'swf'; use one of hetenv, gavel, pollux"
+    assert message(path, "csv").startswith("trace format: 'csv'; use one of hetenv, gavel, pollux, ")
     assert "type_speed: of no use for format hetenv" in message(path, type_speed={"a": 1.0})
     assert "throughputs: of no use for format pollux" in message(path, "pollux", throughputs="x.json")
 
 
 def test_a_named_format_is_not_second_guessed(tmp_path):
     assert "column timestamp is missing" in message(write(tmp_path, OWN + "0,10,1,2\n"), "pollux")
-    assert set(FORMATS) == {"hetenv", "gavel", "pollux"}
 
 
 @pytest.mark.parametrize(

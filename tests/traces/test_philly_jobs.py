@@ -5,7 +5,9 @@ import pytest
 from pydantic import ValidationError
 
 from hetenv.cluster import Cluster
-from hetenv.traces.philly_jobs import DAY_SHARE, HOUR_SHARE, PhillyJobs, bursty_arrivals
+from hetenv.config import load_scenario
+from hetenv.traces.arrivals import bursty_arrivals
+from hetenv.traces.philly_jobs import PHILLY, PhillyJobs
 from hetenv.workload import Workload
 
 CLUSTER = Cluster.from_counts({"a": 64, "b": 64, "c": 32, "d": 32}, gpus_per_node=8)
@@ -67,30 +69,29 @@ def test_sizes_are_cut_to_the_largest_type():
 
 def test_bursts():
     def gap_cv(asked, seed):
-        gap_s = np.diff(bursty_arrivals(20_000, 30 * 86_400.0, asked, np.random.default_rng(seed)))
+        gap_s = np.diff(bursty_arrivals(20_000, 30 * 86_400.0, asked, PHILLY.week, np.random.default_rng(seed)))
         return gap_s.std() / gap_s.mean()
 
     # Even gaps leave the rhythm of days and weeks alone; Philly's are far more irregular than Poisson's 1.
     assert max(gap_cv(0.0, seed) for seed in range(5)) < 1
     assert min(gap_cv(15.1, seed) for seed in range(5)) > 3
-    gap_s = np.diff(bursty_arrivals(20_000, 30 * 86_400.0, 15.1, np.random.default_rng(0)))
+    gap_s = np.diff(bursty_arrivals(20_000, 30 * 86_400.0, 15.1, PHILLY.week, np.random.default_rng(0)))
     assert np.median(gap_s) / gap_s.mean() == pytest.approx(8 / 114, abs=0.03)
 
 
 def test_days_and_weeks_keep_their_rhythm():
     ten_weeks_s = 10 * 7 * 86_400.0
-    arrival_s = bursty_arrivals(70_000, ten_weeks_s, 0.0, np.random.default_rng(3))
+    arrival_s = bursty_arrivals(70_000, ten_weeks_s, 0.0, PHILLY.week, np.random.default_rng(3))
     by_hour = np.bincount((arrival_s[:-1] / 3600).astype(int) % 168, minlength=168)
-    week = np.outer(DAY_SHARE, HOUR_SHARE).ravel()
     # The episode starts at a random moment of the week, so one of the shifts must match, up to part of an hour.
-    match = [np.corrcoef(by_hour, np.roll(week, -shift))[0, 1] for shift in range(168)]
+    match = [np.corrcoef(by_hour, np.roll(PHILLY.week, -shift))[0, 1] for shift in range(168)]
     assert max(match) > 0.9
     assert np.median(match) < 0.3
 
 
 def test_arrivals_span_exactly_the_asked_time():
     for span_s in (0.5, 3_600.0, 1e8):
-        arrival_s = bursty_arrivals(50, span_s, 15.1, np.random.default_rng(0))
+        arrival_s = bursty_arrivals(50, span_s, 15.1, PHILLY.week, np.random.default_rng(0))
         assert (arrival_s[0], arrival_s[-1]) == (0, span_s)
         assert (np.diff(arrival_s) >= 0).all()
 
@@ -99,3 +100,14 @@ def test_arrivals_span_exactly_the_asked_time():
 def test_configuration_errors(options):
     with pytest.raises(ValidationError, match=next(iter(options))):
         PhillyJobs(**options)
+
+
+@pytest.mark.parametrize(
+    ("seed", "arrivals_s", "work_s", "failed", "killed"),
+    [(0, 207489955.39791206, 38628247.34768551, 314, 128), (1000, 201988087.39287138, 36381462.56091949, 306, 154)],
+)
+def test_published_comparisons_see_the_same_jobs(seed, arrivals_s, work_s, failed, killed):
+    workload = load_scenario("philly").draw_workload(np.random.default_rng(seed))
+    assert workload.arrival_s.sum() == pytest.approx(arrivals_s, rel=1e-12)
+    assert (workload.iterations * workload.batch).sum() == pytest.approx(work_s, rel=1e-12)
+    assert ((workload.outcome == "failed").sum(), (workload.outcome == "killed").sum()) == (failed, killed)

@@ -5,6 +5,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from hetenv.cluster import Cluster
+from hetenv.config import load_scenario
 from hetenv.errors import InputError
 from hetenv.traces.generate import JobSource, PhillyJobs, SyntheticJobs, TraceJobs
 from hetenv.workload import Workload
@@ -155,3 +156,17 @@ def test_kind_chooses_the_source():
     assert isinstance(read({"kind": "trace", "path": "x.csv"}), TraceJobs)
     with pytest.raises(ValidationError, match="kind"):
         read({"kind": "poisson"})
+
+
+@pytest.mark.parametrize(
+    ("seed", "arrivals_s", "samples", "grad_bytes"),
+    [
+        (0, 2659398.8341532126, 407558415.31927425, 26882288470.49932),
+        (1000, 2403182.006618745, 584381847.2593693, 17824401718.47795),
+    ],
+)
+def test_published_comparisons_see_the_same_jobs(seed, arrivals_s, samples, grad_bytes):
+    workload = load_scenario("online").draw_workload(np.random.default_rng(seed))
+    assert workload.arrival_s.sum() == pytest.approx(arrivals_s, rel=1e-12)
+    assert (workload.iterations * workload.batch).sum() == pytest.approx(samples, rel=1e-12)
+    assert workload.grad_bytes.sum() == pytest.approx(grad_bytes, rel=1e-12)

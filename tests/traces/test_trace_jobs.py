@@ -72,6 +72,15 @@ def test_errors_name_file_and_field(trace, tmp_path):
         TraceJobs(path=trace, n_jobs=0)
 
 
+def test_rules_for_records(tmp_path):
+    path = tmp_path / "list.csv"
+    path.write_text("job_id,num_gpu,submit_time,duration\na,0.5,0,10\nb,1,5,0\n")
+    source = TraceJobs(path=path, rules={"zero_durations": "second"})
+    assert source.draw(CLUSTER, np.random.default_rng(0)).iterations.tolist() == [10, 1]
+    with pytest.raises(ValidationError, match="zero_durations"):
+        TraceJobs(path=path, rules={"zero_durations": "minute"})
+
+
 def test_philly_episodes(shared):
     path = shared / "data/pollux/traces/philly.csv"
     source = TraceJobs(path=path, type_speed={"a": 2.0}, n_jobs=50, load=0.9, lenient=True)

@@ -1,0 +1,87 @@
+"""What generators of Poisson streams share: arrivals, sizes, batches and limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+from typing_extensions import Self
+
+from hetenv.cluster import Cluster
+from hetenv.traces.source import JobCount, Source
+
+Batch = Annotated[int, Field(ge=1)]
+
+
+class PoissonJobs(Source):
+    """Poisson arrivals of jobs of a chosen size law, with an offered load that is right by construction.
+
+    A job's size is drawn in GPU-seconds of *its own* average GPU of the cluster: with speeds
+    ``v_m`` and ``N_m`` GPUs of type m its average speed is ``sum N_m v_m / sum N_m``, and
+    ``iterations = size * average speed / batch``. A job of size g is therefore worth g / (GPUs)
+    seconds of the whole cluster whatever its speeds, and arrivals at the rate
+    ``load * GPUs / mean_gpu_s`` offer exactly ``load`` in expectation.
+
+    The first job arrives at 0, and n jobs have n - 1 gaps: the *measured* ``Workload.offered_load``
+    of an episode is the ratio of two sample means, with expectation ``load * (n - 1) / (n - 2)``.
+    """
+
+    n_jobs: JobCount = Field(100, description="jobs of an episode; a range [lo, hi] is drawn anew for each")
+    load: float | None = Field(
+        0.8,
+        gt=0,
+        allow_inf_nan=False,
+        description="offered load: arrival rate x mean GPU time / GPUs; null: all at t = 0",
+    )
+    mean_gpu_s: float = Field(
+        3600.0, gt=0, allow_inf_nan=False, description="mean size, seconds on one average GPU of the cluster"
+    )
+    size_law: Literal["lognormal", "exponential"] = Field("lognormal", description="distribution of the sizes")
+    size_sigma: float = Field(1.0, ge=0, le=10, description="lognormal sizes: standard deviation of the log")
+    batch: tuple[Batch, ...] = Field((256,), min_length=1, description="samples of one iteration; one is drawn per job")
+    min_gpus: PositiveInt = Field(1, description="GPUs a job needs at least")
+    max_gpus: PositiveInt | Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = Field(
+        1, description="GPUs a job can use at most; of several values one is drawn per job"
+    )
+    malleable: bool = Field(False, description="whether running jobs may be resized")
+    restart_s: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="seconds without progress after a preemption, migration or resize"
+    )
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        if min(np.atleast_1d(self.max_gpus)) < self.min_gpus:
+            raise ValueError(f"max_gpus {self.max_gpus}: give at least min_gpus = {self.min_gpus}")
+        return self
+
+    def _draw_arrivals(self, cluster: Cluster, n_jobs: int, rng: np.random.Generator) -> np.ndarray:
+        """(J,) seconds."""
+        arrival_s = np.zeros(n_jobs)
+        if self.load is not None:
+            mean_gap_s = self.mean_gpu_s / (self.load * cluster.n_gpus)
+            np.cumsum(rng.exponential(mean_gap_s, n_jobs - 1), out=arrival_s[1:])
+        return arrival_s
+
+    def _draw_iterations(
+        self, cluster: Cluster, speed: np.ndarray, batch: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(J,) work of jobs with ``speed`` (J, M) samples/s and ``batch`` (J,) samples an iteration."""
+        average_speed = speed @ cluster.total / cluster.n_gpus
+        return self._draw_sizes(len(batch), rng) * average_speed / batch
+
+    def _draw_sizes(self, n_jobs: int, rng: np.random.Generator) -> np.ndarray:
+        if self.size_law == "exponential":
+            return rng.exponential(self.mean_gpu_s, n_jobs)
+        return self.mean_gpu_s * noise(self.size_sigma, (n_jobs,), rng)
+
+
+def pick(choices: int | tuple[int, ...], n_jobs: int, rng: np.random.Generator) -> np.ndarray:
+    """(J,) one of ``choices`` for each job, all equally likely."""
+    values = np.atleast_1d(choices)
+    return values[rng.integers(len(values), size=n_jobs)]
+
+
+def noise(sigma: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Lognormal factors of mean exactly 1."""
+    return np.exp(sigma * rng.standard_normal(shape) - sigma**2 / 2)
