@@ -10,14 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import agents
+import baselines
 from agents.config import load_config
 from agents.runs import Run
 from agents.saving import save_scorer
 from agents.scorer import PairScorer, Shape
+from hetenv.config import Scenario, load_scenario
 from hetenv.errors import InputError
+from hetenv.scheduler import Scheduler
+from hetenv.simulator import simulate
 from tests.agents.helpers import TINY, tiny_evolution
+from tests.slow_server import Threshold, optimal_threshold
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def shipped(folder: Path) -> Path:
     config = tiny_evolution(seed=7)
     run = Run(folder, config, {})
-    save_scorer(PairScorer.initial(Shape()), run.origin, folder / "tiny.npz")
+    save_scorer(PairScorer.initial(Shape(**config.policy_kwargs.model_dump())), run.origin, folder / "tiny.npz")
     return folder / "tiny.npz"
 
 
@@ -124,3 +130,40 @@ def test_a_file_cut_short_is_refused(shipped):
     shipped.write_bytes(shipped.read_bytes()[:200])
     with pytest.raises(InputError, match=r"tiny\.npz"):
         agents.load("pretrained:tiny")
+
+
+# --- those that ship ---------------------------------------------------------------------------------
+
+SHIPPED = sorted(path.stem for path in (Path(agents.__file__).parent / "pretrained").glob("*.npz"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_says_what_made_it(name: str) -> None:
+    origin = agents.origin(f"pretrained:{name}")
+    config = yaml.safe_load(origin.config)
+    assert origin.scenario == config["env_kwargs"]["scenario"] == name
+    assert {"algorithm", "seed", "population"} <= set(config)
+
+
+def mean_jct_s(scenario: Scenario, scheduler: Scheduler, seeds: range) -> float:
+    """Over episodes that neither training nor evaluation uses."""
+    results = []
+    for seed in seeds:
+        workload = scenario.draw_workload(np.random.default_rng(seed))
+        options = scenario.simulator.model_dump()
+        results.append(simulate(workload, scenario.cluster, scheduler, seed=seed, **options).summary()["mean_jct_s"])
+    return float(np.mean(results))
+
+
+def test_the_online_policy_beats_the_best_scheduler() -> None:
+    scenario, seeds = load_scenario("online"), range(50_000, 50_012)
+    learned = mean_jct_s(scenario, agents.load("pretrained:online"), seeds)
+    assert learned < 0.97 * mean_jct_s(scenario, baselines.make("market-tuned", scenario="online"), seeds)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6])
+def test_the_slow_server_policy_is_near_the_best_threshold(load: float) -> None:
+    scenario, seeds = load_scenario("slow-server", {"workload": {"load": load}}), range(50_000, 50_024)
+    rates = (load * 1.1, 1.0, 0.1)  # of the exclusive mean; only their ratios matter
+    optimal = mean_jct_s(scenario, Threshold(optimal_threshold(*rates)), seeds)
+    assert mean_jct_s(scenario, agents.load("pretrained:slow-server"), seeds) < 1.02 * optimal

@@ -9,6 +9,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -94,6 +95,7 @@ def test_a_run_killed_by_a_signal_goes_on_without_a_gap(main, tmp_path, capsys):
     settings = yaml.safe_load((out / "config.yaml").read_text())
     (out / "config.yaml").write_text(yaml.safe_dump(settings | {"n_timesteps": end}))
 
+    time.sleep(1.1)  # event files are read in the order of their names, which carry whole seconds
     assert main(["--resume", "--out", str(out)]) == 0
     assert f"last evaluated at step {before['steps']:,}" in capsys.readouterr().out
     after = json.loads(written.read_text())
