@@ -28,7 +28,7 @@ class FIFOPerf:
     def plan(self, snapshot: Snapshot) -> Plan:
         rows = np.arange(len(snapshot.jobs)) if snapshot.preemptive else np.flatnonzero(snapshot.waiting)
         left = (snapshot.total if snapshot.preemptive else snapshot.free).copy()
-        size, rate = snapshot.size_limits[0], _rate_by_type(snapshot)
+        size, rate = snapshot.size_limits[0], rate_by_type(snapshot)
         dealt = np.zeros((len(snapshot.jobs), len(left)), np.int64)
         for row in rows.tolist():
             fits = left >= size[row]
@@ -42,7 +42,7 @@ class FIFOPerf:
         return Plan(snapshot.jobs[changed], dealt[changed])
 
 
-def _rate_by_type(snapshot: Snapshot) -> np.ndarray:
+def rate_by_type(snapshot: Snapshot) -> np.ndarray:
     """(A, M) iterations/s of each job's least size on one type alone; 0 where it cannot run."""
     size = snapshot.size_limits[0][:, None]
     cluster = snapshot.cluster

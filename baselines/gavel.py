@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.fifo_perf import _rate_by_type
+from baselines.fifo_perf import rate_by_type
 from baselines.memory import carry_over
 from baselines.options import number, one_of
 from baselines.rounds import Ledger, carry_out
@@ -52,7 +52,7 @@ class Gavel:
 
     def plan(self, snapshot: Snapshot) -> Plan:
         gpus = snapshot.size_limits[0]
-        rate = np.where(gpus[:, None] <= snapshot.total, _rate_by_type(snapshot), 0.0)
+        rate = np.where(gpus[:, None] <= snapshot.total, rate_by_type(snapshot), 0.0)
         self._stale |= self._ledger.observe(snapshot)
         set_s = self._ledger.set_s
         if self._stale and (not set_s or snapshot.time_s - set_s >= self._reset_s):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.preemption import serve_in_order
 from baselines.sjf import shortest_alone_first
 from hetenv.cluster import Cluster
 from hetenv.scheduler import Plan, QueueDiscipline, Snapshot
@@ -33,28 +34,8 @@ class SRTF:
     def plan(self, snapshot: Snapshot) -> Plan:
         if snapshot.n_waiting == 0 or not (snapshot.preemptive or snapshot.free.any()):
             return Plan.nothing(len(snapshot.free))
-        draft = snapshot.draft()
-        jobs, waiting = snapshot.jobs, snapshot.waiting
-        restart_s = np.where(waiting & (snapshot.service_gpu_s > 0), snapshot.restart_s, 0.0)
-        remaining_s = snapshot.exclusive_remaining_s + restart_s
-        order = np.argsort(remaining_s, kind="stable")
-        without_gpus = waiting.copy()
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        holders = order[~waiting[order]][::-1] if snapshot.preemptive else order[:0]  # longest first
-        for place, row in enumerate(order.tolist()):
-            if not without_gpus[row]:
-                continue
-            holders = holders[rank[holders] > place]
-            if len(holders) == 0:  # nobody left to pause
-                rest = order[place:]
-                draft.fill(jobs[rest[without_gpus[rest]]], skip=True)
-                break
-            paused = draft.make_room(int(jobs[row]), jobs[holders])
-            without_gpus[holders[paused]] = True
-            holders = holders[~paused]
-            draft.fill(jobs[[row]], skip=True)
-        return draft.plan()
+        restart_s = np.where(snapshot.waiting & (snapshot.service_gpu_s > 0), snapshot.restart_s, 0.0)
+        return serve_in_order(snapshot, np.argsort(snapshot.exclusive_remaining_s + restart_s, kind="stable"))
 
     def discipline(self, simulator: Simulator) -> QueueDiscipline | None:
         # Without preemption all waiting jobs are fresh, and remaining time is total time.
