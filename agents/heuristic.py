@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.squashed import log_scaled_time
 from hetenv.compiled import njit
 from hetenv.envs.view import CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES
 
@@ -130,9 +131,11 @@ def _fill(jobs, candidates, globals_, columns, scores):
             for s in range(n_places):
                 gpus = candidates[b, w, s, columns.gpus]
                 if gpus > 0.0:  # neither an empty place nor "give all back"
-                    scores.regret[b, w, s] = _log_time(candidates[b, w, s, columns.time]) + exponent * np.log(gpus)
+                    scores.regret[b, w, s] = log_scaled_time(candidates[b, w, s, columns.time]) + exponent * np.log(
+                        gpus
+                    )
                     least = min(least, scores.regret[b, w, s])
-            log_time = _log_time(jobs[b, w, columns.fastest])
+            log_time = log_scaled_time(jobs[b, w, columns.fastest])
             for s in range(n_places):
                 if candidates[b, w, s, columns.gpus] > 0.0:
                     scores.regret[b, w, s] -= least
@@ -141,10 +144,3 @@ def _fill(jobs, candidates, globals_, columns, scores):
                     scores.pairs[b, w, s] = scores.wait[b] + REGRET_WEIGHT * (gain - LEAST_GAIN)
                 else:
                     scores.pairs[b, w, s] = -log_time - REGRET_WEIGHT * scores.regret[b, w, s]
-
-
-@njit
-def _log_time(squashed):
-    """ln(t / time scale) of a time that enters observations as t / (t + time scale); finite on all of [0, 1]."""
-    squashed = min(max(squashed, 1e-4), 1.0 - 1e-4)
-    return np.log(squashed / (1.0 - squashed))

@@ -14,6 +14,7 @@ import numpy as np
 
 from agents.heuristic import COLUMNS, LEAST_GAIN, LEAST_SIZE_EXPONENT, REGRET_WEIGHT, TOLERATED_REGRET
 from agents.scorer import PAIR_INPUTS, WAIT_INPUTS
+from agents.squashed import log_scaled_time, scaled_time
 from hetenv.compiled import njit
 from hetenv.envs.view import JOB_FEATURES, TYPE_FEATURES
 
@@ -104,15 +105,15 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
     for b in range(n_batch):
         mask, state, z = masks[b], globals_[b], waits[b]
         exponent = LEAST_SIZE_EXPONENT + state[columns.queue]
-        release = _log_time(state[columns.next_release])
+        release = log_scaled_time(state[columns.next_release])
         z[:] = 0.0
         z[0] = state[columns.queue]
         z[1] = state[columns.busy]
         z[2] = state[columns.free]
         z[3] = state[columns.finished]
         z[4] = release / 3.0
-        z[5] = _log_time(state[columns.gap]) / 3.0
-        z[6] = _log_time(state[columns.since_arrival]) / 3.0
+        z[5] = log_scaled_time(state[columns.gap]) / 3.0
+        z[6] = log_scaled_time(state[columns.since_arrival]) / 3.0
         pooled = states[b, n_wait:]
         pooled[:] = 0.0
         n_present = 0
@@ -121,7 +122,7 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
                 n_present += 1
                 for f in range(n_job):
                     pooled[f] += jobs[b, w, f]
-                pooled[n_job] += _log_time(jobs[b, w, columns.fastest]) / 3.0
+                pooled[n_job] += log_scaled_time(jobs[b, w, columns.fastest]) / 3.0
         pooled[: n_job + 1] /= max(n_present, 1)
         for m in range(types.shape[1]):
             for f in range(types.shape[2]):
@@ -140,16 +141,16 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
             for s in range(n_places):
                 candidate = candidates[b, w, s]
                 if candidate[columns.gpus] > 0.0:  # neither an empty place nor "give all back"
-                    log_time = _log_time(candidate[columns.time])
+                    log_time = log_scaled_time(candidate[columns.time])
                     cost[s] = log_time + exponent * np.log(candidate[columns.gpus])
-                    relative_wait = _time(candidate[columns.wait]) / np.exp(log_time)
+                    relative_wait = scaled_time(candidate[columns.wait]) / np.exp(log_time)
                     soonest = min(soonest, log_time + np.log1p(relative_wait))
                     if mask[first + s]:
                         least_allowed = min(least_allowed, cost[s])
                     if cost[s] < least:
                         least = cost[s]
                         wait_for_cheapest = np.log1p(relative_wait)
-            log_fastest = _log_time(job[columns.fastest])
+            log_fastest = log_scaled_time(job[columns.fastest])
             n_shorter = 0
             for other in range(n_jobs):
                 shorter = jobs[b, other, columns.fastest] < job[columns.fastest]
@@ -171,7 +172,7 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
                 if gpus > 0.0:
                     x[13] = cost[s] - least
                     x[14] = cost[s] - least_allowed
-                    x[15] = _log_time(candidate[columns.time]) - soonest
+                    x[15] = log_scaled_time(candidate[columns.time]) - soonest
                     x[16] = -np.log(max(candidate[columns.speed], 1e-4))
                     x[17] = np.log(gpus) / 3.0
                     x[18] = candidate[columns.gpus_of_most]
@@ -196,17 +197,3 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
         z[7] = min(max(best_score - wait_rule, -_MOST_LEAD), _MOST_LEAD) / 3.0
         z[13] = least_regret
         states[b, :n_wait] = z
-
-
-@njit
-def _time(squashed):
-    """t / time scale of a time that enters observations as t / (t + time scale); finite on all of [0, 1]."""
-    squashed = min(max(squashed, 0.0), 1.0 - 1e-4)
-    return squashed / (1.0 - squashed)
-
-
-@njit
-def _log_time(squashed):
-    """Its logarithm, finite too."""
-    squashed = min(max(squashed, 1e-4), 1.0 - 1e-4)
-    return np.log(squashed / (1.0 - squashed))

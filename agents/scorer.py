@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.heuristic import COLUMNS, LEAST_GAIN, LEAST_SIZE_EXPONENT, REGRET_WEIGHT, TOLERATED_REGRET
+from agents.squashed import log_scaled_time, scaled_time
 from hetenv.compiled import njit_in_place as njit
 
 RULE = ("ln k", "a of an empty queue", "growth of a with the queue", "t")
@@ -153,17 +154,17 @@ def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
     k = np.exp(layers.rule[0])
     exponent = layers.rule[1] + layers.rule[2] * globals_[columns.queue]
     wait_rule = -k * layers.rule[3]
-    release = _log_time(globals_[columns.next_release])
+    release = log_scaled_time(globals_[columns.next_release])
     x[0] = 1.0
     x[1] = globals_[columns.queue]
     x[2] = globals_[columns.busy]
     x[3] = globals_[columns.free]
     x[4] = globals_[columns.finished]
     x[5] = release / 3.0
-    x[6] = _log_time(globals_[columns.gap]) / 3.0
+    x[6] = log_scaled_time(globals_[columns.gap]) / 3.0
     for i in range(7):
         z[i] = x[i]
-    z[7] = _log_time(globals_[columns.since_arrival]) / 3.0
+    z[7] = log_scaled_time(globals_[columns.since_arrival]) / 3.0
     best, best_score, least_regret = n_jobs * n_places, -np.inf, _MOST_LEAD
     for w in range(n_jobs):
         first = w * n_places
@@ -179,16 +180,16 @@ def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
             candidate = candidates[w, s]
             cost[s] = 0.0
             if candidate[columns.gpus] > 0.0:  # neither an empty place nor "give all back"
-                log_time = _log_time(candidate[columns.time])
+                log_time = log_scaled_time(candidate[columns.time])
                 cost[s] = log_time + exponent * np.log(candidate[columns.gpus])
-                relative_wait = _time(candidate[columns.wait]) / np.exp(log_time)
+                relative_wait = scaled_time(candidate[columns.wait]) / np.exp(log_time)
                 soonest = min(soonest, log_time + np.log1p(relative_wait))
                 if mask[first + s]:
                     least_allowed = min(least_allowed, cost[s])
                 if cost[s] < least:
                     least = cost[s]
                     wait_for_cheapest = np.log1p(relative_wait)
-        log_fastest = _log_time(job[columns.fastest])
+        log_fastest = log_scaled_time(job[columns.fastest])
         n_present, n_shorter = 0, 0
         for other in range(n_jobs):
             n_present += jobs[other, columns.present] > 0.0
@@ -212,7 +213,7 @@ def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
                 regret = cost[s] - least
                 x[14] = regret
                 x[15] = cost[s] - least_allowed
-                x[16] = _log_time(candidate[columns.time]) - soonest
+                x[16] = log_scaled_time(candidate[columns.time]) - soonest
                 x[17] = -np.log(max(candidate[columns.speed], 1e-4))
                 x[18] = np.log(gpus) / 3.0
                 x[19] = candidate[columns.gpus_of_most]
@@ -254,17 +255,3 @@ def _network(inputs, first, last):
             unit += first[h, i] * inputs[i]
         out += last[h] * np.tanh(unit)
     return out
-
-
-@njit
-def _time(squashed):
-    """t / time scale of a time that enters observations as t / (t + time scale); finite on all of [0, 1]."""
-    squashed = min(max(squashed, 0.0), 1.0 - 1e-4)
-    return squashed / (1.0 - squashed)
-
-
-@njit
-def _log_time(squashed):
-    """Its logarithm, finite too."""
-    squashed = min(max(squashed, 1e-4), 1.0 - 1e-4)
-    return np.log(squashed / (1.0 - squashed))
