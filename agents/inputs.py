@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.heuristic import COLUMNS, LEAST_GAIN, LEAST_SIZE_EXPONENT, REGRET_WEIGHT, TOLERATED_REGRET
-from agents.scorer import PAIR_INPUTS, WAIT_INPUTS
-from agents.squashed import log_scaled_time, scaled_time
+from agents.scorer import PAIR_INPUTS, WAIT_INPUTS, job_outlook
+from agents.squashed import log_scaled_time
 from hetenv.compiled import njit
 from hetenv.envs.view import JOB_FEATURES, TYPE_FEATURES
 
@@ -136,20 +136,9 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
             if not any_allowed:
                 continue
             job = jobs[b, w]
-            # Over all candidates of the job, whether their GPUs are free or not.
-            least, least_allowed, soonest, wait_for_cheapest = np.inf, np.inf, np.inf, 0.0
-            for s in range(n_places):
-                candidate = candidates[b, w, s]
-                if candidate[columns.gpus] > 0.0:  # neither an empty place nor "give all back"
-                    log_time = log_scaled_time(candidate[columns.time])
-                    cost[s] = log_time + exponent * np.log(candidate[columns.gpus])
-                    relative_wait = scaled_time(candidate[columns.wait]) / np.exp(log_time)
-                    soonest = min(soonest, log_time + np.log1p(relative_wait))
-                    if mask[first + s]:
-                        least_allowed = min(least_allowed, cost[s])
-                    if cost[s] < least:
-                        least = cost[s]
-                        wait_for_cheapest = np.log1p(relative_wait)
+            least, least_allowed, soonest, wait_for_cheapest = job_outlook(
+                candidates[b, w], mask[first : first + n_places], exponent, columns, cost
+            )
             log_fastest = log_scaled_time(job[columns.fastest])
             n_shorter = 0
             for other in range(n_jobs):

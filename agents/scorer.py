@@ -174,21 +174,9 @@ def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
         if not any_allowed:
             continue
         job = jobs[w]
-        # Over all candidates of the job, whether their GPUs are free or not.
-        least, least_allowed, soonest, wait_for_cheapest = np.inf, np.inf, np.inf, 0.0
-        for s in range(n_places):
-            candidate = candidates[w, s]
-            cost[s] = 0.0
-            if candidate[columns.gpus] > 0.0:  # neither an empty place nor "give all back"
-                log_time = log_scaled_time(candidate[columns.time])
-                cost[s] = log_time + exponent * np.log(candidate[columns.gpus])
-                relative_wait = scaled_time(candidate[columns.wait]) / np.exp(log_time)
-                soonest = min(soonest, log_time + np.log1p(relative_wait))
-                if mask[first + s]:
-                    least_allowed = min(least_allowed, cost[s])
-                if cost[s] < least:
-                    least = cost[s]
-                    wait_for_cheapest = np.log1p(relative_wait)
+        least, least_allowed, soonest, wait_for_cheapest = job_outlook(
+            candidates[w], mask[first : first + n_places], exponent, columns, cost
+        )
         log_fastest = log_scaled_time(job[columns.fastest])
         n_present, n_shorter = 0, 0
         for other in range(n_jobs):
@@ -243,6 +231,30 @@ def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
     z[14] = least_regret
     wait_score = wait_rule + _network(z, layers.wait_in, layers.wait_out)
     return best if best_score > wait_score else n_jobs * n_places
+
+
+@njit
+def job_outlook(candidates, allowed, exponent, columns, cost):
+    """What a job can expect of all its ``candidates`` (S, Fc), whether their GPUs are free or not.
+
+    Writes the logarithm of their costs into ``cost`` (S,) and returns the least, the least of those ``allowed`` (S,),
+    the logarithm of the soonest finish, waits for GPUs included, and the wait for the cheapest, of the time under it.
+    """
+    least, least_allowed, soonest, wait_for_cheapest = np.inf, np.inf, np.inf, 0.0
+    for s in range(candidates.shape[0]):
+        candidate = candidates[s]
+        cost[s] = 0.0
+        if candidate[columns.gpus] > 0.0:  # neither an empty place nor "give all back"
+            log_time = log_scaled_time(candidate[columns.time])
+            cost[s] = log_time + exponent * np.log(candidate[columns.gpus])
+            relative_wait = scaled_time(candidate[columns.wait]) / np.exp(log_time)
+            soonest = min(soonest, log_time + np.log1p(relative_wait))
+            if allowed[s]:
+                least_allowed = min(least_allowed, cost[s])
+            if cost[s] < least:
+                least = cost[s]
+                wait_for_cheapest = np.log1p(relative_wait)
+    return least, least_allowed, soonest, wait_for_cheapest
 
 
 @njit
