@@ -17,7 +17,7 @@ class OnlineMatcher(ABC):
     """Solves a placement problem at every epoch; see ``hetenv.epoch`` for what enters it.
 
     Args:
-        waiting_factor: kappa, multiplies the time to the next release in the value of waiting.
+        waiting_factor: kappa, multiplies the expected wait for GPUs in the value of waiting.
         weight_exponent: jobs weigh J(best) to the power of minus this.
         max_jobs: most jobs that compete in one decision.
         fairness_exponent: jobs weigh, besides, their time on an equal share of the GPUs to the power of minus this.

@@ -8,11 +8,12 @@ preemption, otherwise the malleable ones, which may be resized but never paused.
 
 What it costs. ``w (J(c) + restart)`` on a category c, where restart applies to a running job that changes, and
 ``w (kappa tau + J(best))`` without GPUs, plus the restart for a running job. J(best) is the job's remaining time alone
-on the cluster (on the categories it is offered, if those are fewer than it accepts), kappa the waiting factor, tau
-the time to the next release: that of the next running job due to finish, or, when none runs, the least J(best) of the
-jobs competing, which is the first release their plan could bring. ``w = J(best) ** -exponent * J_eq ** -fairness``,
-J_eq the remaining time on an equal share of the GPUs on offer (``exclusive_share_s``). With kappa = 1 and both
-exponents 0 the objective is the paper's sum of J.
+on the cluster (on the categories it is offered, if those are fewer than it accepts), kappa the waiting factor, tau the
+expected wait: the mean time until the GPUs that running jobs give back serve a waiting job (``expected_wait_s``; the
+very next release would not do: with hundreds of jobs running it is seconds away, however many wait for it), or, when
+none runs, the least J(best) of the jobs competing, which is the first release their plan could bring.
+``w = J(best) ** -exponent * J_eq ** -fairness``, J_eq the remaining time on an equal share of the GPUs on offer
+(``exclusive_share_s``). With kappa = 1 and both exponents 0 the objective is the paper's sum of J.
 
 What is left out. J is estimated from the category: as few empty nodes as possible, batches split in
 proportion to speed even where the simulator splits them evenly.
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,7 +76,7 @@ def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> 
     """
     if (opened := _open_epoch(snapshot)) is None:
         return Plan.nothing(len(snapshot.total))
-    draft, movable, most = opened
+    snapshot, draft, movable, most = opened
     sound = True
     if (epoch := pose_epoch(snapshot, objective, draft.free, movable, most)) is not None:
         sound = _carry_out(draft, snapshot, epoch.rows, solve(epoch.problem, epoch.terms).counts)
@@ -88,7 +90,7 @@ def anyone_competes(snapshot: Snapshot) -> bool:
     """Whether ``plan_epoch`` has something to solve; otherwise its plan is the same under every objective."""
     if (opened := _open_epoch(snapshot)) is None:
         return False
-    draft, movable, most = opened
+    snapshot, draft, movable, most = opened
     capacity = draft.free + snapshot.counts[movable].sum(axis=0)
     return bool(capacity.any() and (movable | _may_start(snapshot, capacity, most)).any())
 
@@ -136,8 +138,8 @@ def pose_epoch(
     if objective.fairness_exponent:
         share_s = exclusive_share_s(problem)  # inf for a job that the GPUs on offer cannot run
         weights = weights * np.where(np.isfinite(share_s), share_s, best_s) ** -objective.fairness_exponent
-    release_s = snapshot.next_release_s if np.isfinite(snapshot.next_release_s) else float(best_s.min())
-    idle_s = objective.waiting_factor * release_s + best_s + np.where(running, restart_s, 0.0)
+    wait_s = snapshot.expected_wait_s if np.isfinite(snapshot.expected_wait_s) else float(best_s.min())
+    idle_s = objective.waiting_factor * wait_s + best_s + np.where(running, restart_s, 0.0)
     terms = OnlineTerms(
         weights=weights,
         waiting=np.where(~running | snapshot.preemptive, weights * idle_s, np.inf),
@@ -147,11 +149,22 @@ def pose_epoch(
     return EpochProblem(rows, problem, terms)
 
 
-def _open_epoch(snapshot: Snapshot) -> tuple[Draft, np.ndarray, np.ndarray] | None:
-    """The draft with the jobs too varied to compete in place, (A,) bool who may move, (A,) most GPUs to ask for.
+class _Opening(NamedTuple):
+    """The snapshot of those who may change, the draft with the jobs too varied to compete in place, ``movable`` (A,)
+    bool who may change while running, ``most`` (A,) GPUs to ask for."""
 
-    None when nobody can move and nobody waits, or waits for GPUs of which none is free: then nothing can change.
-    """
+    snapshot: Snapshot
+    draft: Draft
+    movable: np.ndarray
+    most: np.ndarray
+
+
+def _open_epoch(snapshot: Snapshot) -> _Opening | None:
+    """None when nobody can move and nobody waits, or waits for GPUs of which none is free: then nothing can change."""
+    if not snapshot.running_may_change:
+        if snapshot.n_waiting == 0 or not snapshot.free.any():
+            return None
+        snapshot = snapshot.without_running()
     movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
     if not movable.any() and (snapshot.n_waiting == 0 or not snapshot.free.any()):
         return None
@@ -161,7 +174,7 @@ def _open_epoch(snapshot: Snapshot) -> tuple[Draft, np.ndarray, np.ndarray] | No
     too_varied = snapshot.waiting & (most < least)
     if too_varied.any():
         draft.fill(snapshot.jobs[too_varied], skip=True)
-    return draft, movable & (snapshot.counts.sum(axis=1) <= most), most
+    return _Opening(snapshot, draft, movable & (snapshot.counts.sum(axis=1) <= most), most)
 
 
 def _best_on_offer_s(problem: PlacementProblem, job: int, otherwise: float) -> float:

@@ -63,11 +63,16 @@ class Snapshot:
 
     Arrays over jobs have one entry for each of the A active (waiting or running) jobs, in order of
     arrival, and are copies. A snapshot is good until the simulator moves; asking later raises RuntimeError.
+
+    Args:
+        waiting_only: leave the running jobs out of the arrays, where nobody may change them. With many of them that
+            saves most of the gathering.
     """
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: Simulator, *, waiting_only: bool = False) -> None:
         self._simulator = simulator
         self._version = simulator.version
+        self._waiting_only = waiting_only
 
     def _current(self) -> Simulator:
         if self._simulator.version != self._version:
@@ -110,13 +115,17 @@ class Snapshot:
         return self._current().state.nodes["free"].astype(np.int64)
 
     @cached_property
-    def next_release_s(self) -> float:
-        """Seconds until the next running job is due to finish; inf when none runs."""
-        simulator = self._current()
-        clock = simulator.state.clock[0]
-        if clock["n_running"] == 0:
-            return float("inf")
-        return float(simulator.state.jobs["eta_s"][simulator.state.running[0]] - clock["time_s"])
+    def expected_wait_s(self) -> float:
+        """Mean seconds until the GPUs that running jobs give back serve a waiting job; inf when nothing runs.
+
+        See ``hetenv.simulator.releases``; with nobody or one single-GPU job waiting, the time to the next release.
+        """
+        return self._current().expected_wait_s
+
+    @cached_property
+    def running_may_change(self) -> bool:
+        """Whether some job may be paused, moved or resized while it runs."""
+        return self._current().running_may_change
 
     @cached_property
     def n_active(self) -> int:
@@ -146,11 +155,15 @@ class Snapshot:
         """An independent simulator in this state, to try plans on."""
         return self._current().clone()
 
+    def without_running(self) -> Snapshot:
+        """The same epoch, its arrays over the waiting jobs alone."""
+        return Snapshot(self._current(), waiting_only=True)
+
     # --- active jobs -----------------------------------------------------------------------------
 
     @cached_property
     def _active(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._current().gather_active()
+        return self._current().gather_active(self._waiting_only)
 
     @property
     def jobs(self) -> np.ndarray:

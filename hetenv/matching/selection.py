@@ -47,7 +47,7 @@ def select_entries(
         )
     if result.status == 2:
         raise InputError("jobs to place", "no placement fits the GPUs of each type", "pass waiting values")
-    if most_nodes is not None and result.status == 1:
+    if most_nodes is not None and result.status in (1, 4):  # a limit; of nodes, for which scipy may have no name
         bound = -np.inf if result.mip_dual_bound is None else float(result.mip_dual_bound) * unit
         if result.x is None:
             return None, bound

@@ -13,6 +13,7 @@ from hetenv.errors import InputError, PlanError, StallError
 from hetenv.scheduler import Plan, Snapshot
 from hetenv.simulator import kernels, plans
 from hetenv.simulator.exclusive import exclusive_best_s
+from hetenv.simulator.releases import expected_wait_s
 from hetenv.simulator.state import RULES, SEGMENT, State, fixed_part, initial_state
 from hetenv.workload import Workload
 
@@ -93,6 +94,7 @@ class Simulator:
         self.fixed = fixed_part(self.cluster, self.workload, self._rules)
         self.state: State = initial_state(self.cluster, self.fixed)
         self._exclusive_s: np.ndarray | None = None
+        self.running_may_change = self.preemptive or bool(self.fixed.jobs["malleable"].any())
         self._timeline = np.zeros(2 * self._n_gpus, SEGMENT)
         self.change(kernels.next_epoch)
 
@@ -136,17 +138,23 @@ class Simulator:
             self._exclusive_s = exclusive_best_s(self.fixed)
         return self._exclusive_s
 
+    @property
+    def expected_wait_s(self) -> float:
+        """Mean seconds until the GPUs that running jobs give back serve a waiting job; see ``releases``."""
+        return expected_wait_s(self.fixed, self.state)
+
     def snapshot(self) -> Snapshot:
         """What a scheduler may see now."""
         return Snapshot(self)
 
-    def gather_active(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def gather_active(self, waiting_only: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Active jobs by arrival: indices (A,), [remaining, GPU-seconds, seconds to finish] (A, 3), counts (A, M)."""
-        n_active = int(self.state.clock["n_active"][0])
-        jobs = np.empty(n_active, np.int64)
-        figures = np.empty((n_active, 3))
-        counts = np.empty((n_active, len(self.cluster.types)), np.int64)
-        kernels.gather_active(self.fixed, self.state, jobs, figures, counts)
+        clock = self.state.clock[0]
+        n_jobs = int(clock["n_active"] - clock["n_running"] if waiting_only else clock["n_active"])
+        jobs = np.empty(n_jobs, np.int64)
+        figures = np.empty((n_jobs, 3))
+        counts = np.empty((n_jobs, len(self.cluster.types)), np.int64)
+        kernels.gather_active(self.fixed, self.state, waiting_only, jobs, figures, counts)
         return jobs, figures, counts
 
     def gather_waiting(self, limit: int | None = None) -> np.ndarray:

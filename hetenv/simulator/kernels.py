@@ -383,16 +383,19 @@ def gather_waiting(state, jobs):
 
 
 @njit_allocating
-def gather_active(fixed, state, jobs, figures, counts):
-    """Write the active jobs in order of arrival: ``jobs`` (A,), ``figures`` (A, 3), ``counts`` (A, M).
+def gather_active(fixed, state, waiting_only, jobs, figures, counts):
+    """Write the active, or only the waiting, jobs by arrival: ``jobs`` (A,), ``figures`` (A, 3), ``counts`` (A, M).
 
     The figures are remaining iterations, attained GPU-seconds and seconds to the finish (inf while waiting).
     """
     clock = state.clock[0]
-    job = clock.first_active
+    job = clock.first_waiting if waiting_only else clock.first_active
     row = 0
     while job >= 0:
         record = state.jobs[job]
+        if waiting_only and record.status != 1:
+            job = record.next
+            continue
         running_s = max(0.0, clock.time_s - record.as_of_s)
         jobs[row] = job
         figures[row, 0] = max(0.0, record.remaining - record.rate * running_s)

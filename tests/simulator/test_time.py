@@ -27,7 +27,7 @@ def test_time_moves_from_event_to_event():
     assert sim.time_s == 5.0
     assert sim.snapshot().jobs.tolist() == [0, 1]
     start(sim, 0, 1)
-    assert sim.snapshot().next_release_s == 10.0
+    assert sim.snapshot().expected_wait_s == 10.0
     assert sim.advance() == (10.0, 20.0)
     assert sim.advance() == (5.0, 5.0)
     assert sim.snapshot().jobs.tolist() == [1, 2]
