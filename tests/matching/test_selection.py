@@ -20,7 +20,7 @@ def test_prints_of_the_c_library_are_swallowed_and_later_ones_are_not(capfd: pyt
 
 
 def test_a_search_cut_short_gives_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rigid jobs on three types are a knapsack; its gap is wide, so that HiGHS is asked, and stops at its first node."""
+    """Rigid jobs are a knapsack; its gap is wide, so that HiGHS is asked, and stops at its first node."""
     monkeypatch.setattr(market, "MOST_NODES", 1)
     rng = np.random.default_rng(0)
     cut_short = 0
