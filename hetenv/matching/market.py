@@ -27,10 +27,10 @@ GOOD_ENOUGH = 2e-4  # certified relative gap at which the search for a better pl
 MANY_JOBS = 1000  # ... so many jobs; in proportion above, since searching pairs takes the square of their number
 TOO_FAR = 5e-3  # certified relative gap above which a small problem goes to HiGHS
 SMALL, MOST_NODES = 2_000, 100  # entries of such a problem, and nodes of its search tree
-LEAST_WIDTH, MOST_WIDTH = 24, 64  # categories kept per job: the fewer, the more jobs there are
-SAMPLED_WIDTH = 64  # categories kept per job while some of the jobs settle the first prices
+LEAST_WIDTH, MOST_WIDTH = 20, 64  # categories kept per job: the fewer, the more jobs there are
+SAMPLED_WIDTH = 32  # categories kept per job while some of the jobs settle the first prices
 SAMPLED_JOBS = 64  # how many of them at least
-SETTLED = 5e-5  # relative excess of g over the kept categories at which they suffice, as GOOD_ENOUGH for many jobs
+SETTLED = 1e-4  # relative excess of g over the kept categories at which they suffice, as GOOD_ENOUGH for many jobs
 COARSE, FINE = 0.03, 1e-4  # epsilon (see ``prices``) of the first prices, and where its fall ends
 ROUNDS = 16  # of raising g and keeping more categories; few need more than five
 
