@@ -201,7 +201,8 @@ def _carry_out(draft: Draft, snapshot: Snapshot, rows: np.ndarray, counts: np.nd
 def _most_gpus(capacity, least, most, categories):
     """(A,) most GPUs at which a job's sizes still have so many ``categories`` at most; below its least if none have.
 
-    ``capacity`` (M,), ``least`` and ``most`` (A,) GPUs of each job.
+    ``capacity`` (M,), ``least`` and ``most`` (A,) GPUs of each job. A job with few enough keeps its ``most``, even
+    above the capacity.
     """
     largest = 1
     for job in range(most.shape[0]):
@@ -219,7 +220,8 @@ def _most_gpus(capacity, least, most, categories):
     for job in range(most.shape[0]):
         if least[job] <= largest:
             bounded = np.searchsorted(below, below[least[job]] + categories, side="right") - 2
-            asked[job] = min(most[job], bounded)
+            if bounded < largest:
+                asked[job] = min(most[job], bounded)
     return asked
 
 

@@ -105,6 +105,20 @@ def test_waiting_for_a_fast_gpu_pays_when_it_is_free_soon(name):
 
 
 @pytest.mark.parametrize("name", MATCHERS)
+def test_waiting_for_more_gpus_pays_when_they_are_free_soon(name):
+    """J(best) counts on the whole cluster, not on what happens to be free."""
+    workload = Workload.build(("a",), [[1.0], [1.0]], [0, 1], iterations=[3.3, 100], min_gpus=[3, 1], max_gpus=[3, 4])
+    simulator = Simulator(Cluster.from_counts({"a": 4}), workload)
+    scheduler = baselines.make(name)
+    scheduler.reset(simulator.cluster, 0)
+    simulator.apply(Plan(np.array([0]), np.array([[3]])))  # until 1.1 s
+    simulator.advance()
+    assert len(scheduler.plan(simulator.snapshot())) == 0
+    simulator.advance()
+    assert scheduler.plan(simulator.snapshot()).counts.tolist() == [[4]]
+
+
+@pytest.mark.parametrize("name", MATCHERS)
 def test_a_running_job_moves_only_if_the_restart_pays(name):
     # At 10 s the fast GPU is free; job 1 has 30 s left on the slow one, 6 s on the fast one.
     cluster = Cluster.from_counts({"slow": 1, "fast": 1})
