@@ -9,7 +9,8 @@ named by their row number; command, folder, adaptation, priority, SLO and durati
 
 A throughput file is JSON: worker type -> "('model', scale factor)" -> {"null": steps/s of the whole
 job, ...}; the other entries, of jobs that share GPUs, are not used. Worker types that end in
-``_unconsolidated`` hold the figures of jobs spread over nodes.
+``_unconsolidated`` hold the figures of jobs spread over nodes. Without such a file jobs run at the figures
+of ``simulation_throughputs.json`` that ship in the catalogue.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from hetenv.catalogue import load_catalogue
 from hetenv.errors import InputError
 from hetenv.job_table import DEFAULTS, GPU_COUNT_REMEDY, Fault, is_gpu_count, numbers
 from hetenv.performance import MeasuredTable
@@ -31,6 +33,7 @@ from hetenv.traces.trace_format import RawJobs, ReadOptions, Tally, TraceFormat
 from hetenv.workload import Workload
 
 SPREAD_SUFFIX = "_unconsolidated"
+CATALOGUED = "gavel"  # the catalogue's name for the figures of Gavel's simulator
 
 # Where each form, told by its number of fields, has what we use.
 FIELDS = {
@@ -102,11 +105,11 @@ def measured_workload(
 
 
 def read(source: TraceFile, options: ReadOptions) -> RawJobs:
-    """Rigid jobs that run at the measured rates of ``options.throughputs``."""
+    """Rigid jobs that run at the measured rates of ``options.throughputs``, or of the catalogue without those."""
     if options.throughputs is None:
-        remedy = "name Gavel's JSON, e.g. throughputs='simulation_throughputs.json'"
-        raise InputError(f"{source.path}, throughputs", "none given", remedy)
-    table = read_throughputs(options.throughputs)
+        table = load_catalogue().throughputs[CATALOGUED].table
+    else:
+        table = read_throughputs(options.throughputs)
     rows, lines, ragged = _split(source)
     text = {name: [row[name] for row in rows] for name in FIELDS[10]}
     columns = _columns(

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from hetenv.catalogue import load_catalogue
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
 from hetenv.traces import load_workload, read_trace
@@ -74,10 +75,16 @@ def test_jobs_of_every_form(tmp_path, rates, row):
     assert workload.speed.tolist() == [[7, 0], [0, 50]]
 
 
-def test_throughputs_are_required(tmp_path):
-    path = trace(tmp_path, ten_fields())
-    with pytest.raises(InputError, match=r"jobs.trace, throughputs: none given; name Gavel's JSON"):
-        load_workload(path)
+def test_without_throughputs_jobs_run_at_those_of_the_catalogue(tmp_path):
+    path = trace(tmp_path, ten_fields("A3C"), ten_fields(scale_factor="4"))
+    workload = load_workload(path)
+    table = load_catalogue().throughputs["gavel"].table
+    assert workload.types == table.types == ("k80", "p100", "v100")
+    assert workload.measured is table
+    rate = table.rate[[table.row("A3C"), table.row(LM)], :, [1, 4], 0]  # (J, M) steps/s
+    np.testing.assert_allclose(workload.speed, rate * workload.batch[:, None] / workload.min_gpus[:, None])
+    with pytest.raises(InputError, match="line 1, job_type: 'GPT'"):
+        load_workload(trace(tmp_path, ten_fields("GPT")))
 
 
 @pytest.mark.parametrize(
