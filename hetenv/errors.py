@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+LONGEST = 300  # characters of what was found, and of the remedy, which may name things found
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 60]} ... {text[-50:]}"
+
 
 class InputError(ValueError):
     """Bad input from a user: a file, a field, an option or an array.
@@ -12,7 +18,7 @@ class InputError(ValueError):
 
     def __init__(self, where: str, found: object, remedy: str) -> None:
         self.where, self.found, self.remedy = where, found, remedy
-        super().__init__(f"{where}: {found}; {remedy}")
+        super().__init__(f"{where}: {_short(str(found))}; {_short(remedy)}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
         return type(self), (self.where, self.found, self.remedy)  # worker processes send it home

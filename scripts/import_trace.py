@@ -98,6 +98,7 @@ def type_speeds(texts: Sequence[str]) -> dict[str, float]:
 
 def account(trace: Trace) -> Table:
     """What became of the rows, by reason."""
+    from rich.markup import escape
     from rich.table import Table
 
     tally = trace.tally
@@ -108,7 +109,7 @@ def account(trace: Trace) -> Table:
     rows.add_row(f"{tally.rows:,}", "read", "")
     for what, reasons in (("changed", tally.changed), ("dropped", tally.dropped)):
         for reason, count in reasons.most_common():
-            rows.add_row(f"{count:,}", what, reason)
+            rows.add_row(f"{count:,}", what, escape(reason))
     rows.add_row(f"{tally.kept:,}", "kept", "")
     return rows
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetenv.errors import InputError
-from hetenv.traces import FORMATS, load_workload, read_trace
-from tests.traces import samples
+from hetenv.traces import FORMATS, load_workload, read_trace, samples
 
 # format -> the names of its jobs in order of arrival, their seconds on a GPU of speed 1, their GPUs
 JOBS: dict[str, tuple[list[str], list[float], list[int]]] = {

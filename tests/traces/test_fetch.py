@@ -19,10 +19,9 @@ import pytest
 import yaml
 
 from hetenv.errors import InputError
-from hetenv.traces import FORMATS, fetch, load_workload
+from hetenv.traces import FORMATS, fetch, load_workload, samples
 from hetenv.traces.public import public_traces
 from scripts import import_trace
-from tests.traces import samples
 
 DATA = samples.TEXTS["helios"].encode() * 2000  # some hundred kB
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"

@@ -118,12 +118,49 @@ def test_a_cluster_without_enough_of_the_measured_type(tmp_path, rates):
         load_workload(path, throughputs=rates, cluster=Cluster.from_counts({"v100": 3, "k80": 8}))
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"k80": {"LM": {"null": 1}}}', """{"k80": {"('LM', 1)": {}}}"""])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        """{"k80": {"LM": {"null": 1}}}""",
+        """{"k80": {"('LM', 1)": {}}}""",
+        """{"k80": {"('LM', 1)": {"null": 1e999}}}""",
+        """{"k80": {"('LM', 1)": {"null": -1}}}""",
+        """{"k80": {"('LM', 1)": {"null": [1]}}}""",
+        """{"k80": {"('LM', 0)": {"null": 1}}}""",
+        """{"k80": {"('LM', -1)": {"null": 1}}}""",
+        """{"k80": {"('LM', 999999999)": {"null": 1}}}""",  # a table of so many GPUs would not fit into memory
+        """{"k80": {"(5, 1)": {"null": 1}}}""",
+        """{"k80": {"((((": {"null": 1}}}""",
+        '{"k80": {"' + "(" * 10_000 + '": {"null": 1}}}',
+        """{"k80": {"('LM', 1)": {"null": 1, "x": """ + "9" * 5_000 + "}, 5: 5}}",
+    ],
+    ids=lambda content: content[:40],
+)
 def test_files_that_are_no_throughputs(tmp_path, content):
     path = tmp_path / "rates.json"
     path.write_text(content)
-    with pytest.raises(InputError, match=r"rates\.json"):
+    with pytest.raises(InputError, match=r"rates\.json") as error:
         read_throughputs(path)
+    assert len(str(error.value)) < 1_000
+
+
+def test_whole_numbers_of_any_length_are_numbers(tmp_path):
+    path = tmp_path / "rates.json"
+    path.write_text("""{"k80": {"('LM', 1)": {"null": 1, "('LM', 1)": [%s, 1]}}}""" % ("9" * 5_000))
+    assert read_throughputs(path).rate[0, 0, 1, 0] == 1
+
+
+def test_a_batch_of_any_length(tmp_path, rates):
+    path = trace(tmp_path, ten_fields(), ten_fields(f"LM (batch size {'9' * 5_000})"), ten_fields(steps="1e308"))
+    with pytest.raises(InputError, match="line 2, job_type") as error:
+        load_workload(path, throughputs=rates)
+    assert len(str(error.value)) < 1_000
+    with pytest.warns(UserWarning, match="dropped 2 rows"):
+        assert len(load_workload(path, throughputs=rates, lenient=True)) == 1
 
 
 def test_jobs_by_hand(rates):

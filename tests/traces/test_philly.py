@@ -8,7 +8,7 @@ from hetenv.cluster import Cluster
 from hetenv.errors import InputError
 from hetenv.traces import load_workload, read_trace
 from hetenv.traces.rules import Rules
-from tests.traces.samples import attempt, philly_job
+from hetenv.traces.samples import attempt, philly_job
 
 DAY = "2017-10-07 "
 
