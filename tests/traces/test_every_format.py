@@ -79,6 +79,14 @@ def test_a_git_lfs_pointer_is_named(tmp_path, name):
             load_workload(path, chosen, **options)
 
 
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("text", ['" "\n', "\x1c1\n", ",\n", "#\n", ";\n", "[]", "{}"])
+def test_a_file_of_next_to_nothing_is_refused(tmp_path, name, text):
+    path, options = samples.write(tmp_path, name, text)
+    with pytest.raises(InputError, match=str(tmp_path)):
+        load_workload(path, name, **options)
+
+
 CELLS = [
     "",
     "0",
