@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,19 @@ def test_a_process_that_hangs_or_dies_is_replaced(judge: Callable[[fuzz.Case], f
         for number in range(2):
             verdict = examiner.examine(number)
             assert (verdict.answer, verdict.detail) == ("failed", fault)
+
+
+def hog(case: fuzz.Case) -> fuzz.Verdict:
+    try:
+        return fuzz.Verdict(case.format, "jobs", f"{len(bytearray(fuzz.MEMORY_BYTES * 5 // 4))}", 0.0)
+    except MemoryError:
+        return fuzz.Verdict(case.format, "failed", "MemoryError", 0.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+def test_memory_is_limited() -> None:
+    with fuzz.Examiner(seed=0, timeout_s=60.0, judge=hog) as examiner:
+        assert examiner.examine(0).detail == "MemoryError"
 
 
 def test_failures_are_kept(tmp_path: Path) -> None:
