@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-LONGEST = 300  # characters of what was found, and of the remedy, which may name things found
+LONGEST = 500  # characters of what was found, and of the remedy, which may name things found
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 60]} ... {text[-50:]}"
+def shortened(text: str) -> str:
+    """``text``, its middle left out where it is long."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 100]} ... {text[-90:]}"
 
 
 class InputError(ValueError):
@@ -18,7 +19,7 @@ class InputError(ValueError):
 
     def __init__(self, where: str, found: object, remedy: str) -> None:
         self.where, self.found, self.remedy = where, found, remedy
-        super().__init__(f"{where}: {_short(str(found))}; {_short(remedy)}")
+        super().__init__(f"{where}: {shortened(str(found))}; {shortened(remedy)}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
         return type(self), (self.where, self.found, self.remedy)  # worker processes send it home

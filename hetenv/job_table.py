@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetenv.errors import InputError
+from hetenv.errors import InputError, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,8 @@ class Fault:
 
     def error(self, where: str) -> InputError:
         value = self.value.item() if isinstance(self.value, np.generic) else self.value
-        return InputError(f"{where}, {self.field}", repr(value) if isinstance(value, str) else value, self.remedy)
+        where = f"{where}, {shortened(self.field)}"  # a column may be named by the user
+        return InputError(where, repr(value) if isinstance(value, str) else value, self.remedy)
 
 
 def _at_least(

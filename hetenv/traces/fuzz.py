@@ -30,7 +30,7 @@ from hetenv.traces.rules import Rules
 
 MEMORY_BYTES = 1536 << 20  # beyond what the process has when it begins
 MAIN_FILE_SHARE = 0.8  # of the blows; the others hit a file beside it
-LONGEST_MESSAGE = 1_000
+LONGEST_MESSAGE = 2_000
 ZONES = ("UTC", "Asia/Shanghai", "America/Los_Angeles")
 
 Answer = Literal["jobs", "refused", "failed"]

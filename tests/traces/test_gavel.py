@@ -145,7 +145,7 @@ def test_files_that_are_no_throughputs(tmp_path, content):
     path.write_text(content)
     with pytest.raises(InputError, match=r"rates\.json") as error:
         read_throughputs(path)
-    assert len(str(error.value)) < 1_000
+    assert len(str(error.value)) < 1_500
 
 
 def test_whole_numbers_of_any_length_are_numbers(tmp_path):
@@ -158,7 +158,7 @@ def test_a_batch_of_any_length(tmp_path, rates):
     path = trace(tmp_path, ten_fields(), ten_fields(f"LM (batch size {'9' * 5_000})"), ten_fields(steps="1e308"))
     with pytest.raises(InputError, match="line 2, job_type") as error:
         load_workload(path, throughputs=rates)
-    assert len(str(error.value)) < 1_000
+    assert len(str(error.value)) < 1_500
     with pytest.warns(UserWarning, match="dropped 2 rows"):
         assert len(load_workload(path, throughputs=rates, lenient=True)) == 1
 
