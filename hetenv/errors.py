@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LONGEST = 500  # characters of what was found, and of the remedy, which may name things found
+LONGEST = 500  # characters of what was found and of the remedy, which may name things found
 
 
 def shortened(text: str) -> str:
