@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetenv.errors import InputError, shortened
+from hetenv.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,8 +77,7 @@ class Fault:
 
     def error(self, where: str) -> InputError:
         value = self.value.item() if isinstance(self.value, np.generic) else self.value
-        where = f"{where}, {shortened(self.field)}"  # a column may be named by the user
-        return InputError(where, repr(value) if isinstance(value, str) else value, self.remedy)
+        return InputError(f"{where}, {self.field}", repr(value) if isinstance(value, str) else value, self.remedy)
 
 
 def _at_least(

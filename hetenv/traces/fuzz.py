@@ -14,6 +14,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -121,7 +122,9 @@ def count_rows(path: Path, format: str) -> int | None:
         path = path.with_name(path.name.replace("task", "job"))
     text = path.read_bytes().decode("utf-8-sig", "replace")
     if format == "philly":
-        return len(json.loads(text))
+        with suppress(ValueError):  # ijson takes some more for white space
+            return len(json.loads(text))
+        return None
     if '"' in text or "\r" in text or (format == "pai" and text.startswith("job_name,")):
         return None
     lines = [line for line in text.split("\n") if line.strip()]
