@@ -73,7 +73,7 @@ def _have(target: Path, file: PublicFile, trace: PublicTrace, url: str, progress
 
     pooch.get_logger().setLevel("WARNING")  # the licence and the faults are what users need to hear
     record = target.with_name(f"{target.name}.sha256")
-    known = file.sha256 or (record.read_text().split()[0] if record.exists() else None)
+    known = file.sha256 or (record.read_text().partition(" ")[0] if record.exists() else None)
     download = _Download(target, file, trace.source, progress)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

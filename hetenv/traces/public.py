@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
 from hetenv.shipped import config_dir
@@ -67,8 +66,22 @@ class PublicTrace(BaseModel):
         return self.files[path].url or self.base + path
 
 
+class _Table(BaseModel):
+    traces: dict[str, PublicTrace]
+
+
 @cache
 def public_traces(table: Path | None = None) -> dict[str, PublicTrace]:
-    """The traces of a table by name; None: the one that ships, ``configs/traces.yaml``."""
-    content = yaml.safe_load((table or config_dir() / "traces.yaml").read_text(encoding="utf-8"))
-    return {name: PublicTrace(**entry) for name, entry in content.items() if not name.startswith("_")}
+    """The traces of a table by name; None: the one that ships, ``configs/traces.yaml``.
+
+    Entries whose name begins with an underscore are only there for others to refer to.
+
+    Raises:
+        InputError: the table cannot be read, or an entry is not of this form.
+    """
+    from hetenv.config import parse_model, read_yaml  # which imports the readers of traces
+
+    path = table or config_dir() / "traces.yaml"
+    entries = {name: entry for name, entry in read_yaml(path).items() if not str(name).startswith("_")}
+    traces: dict[str, PublicTrace] = parse_model(_Table, {"traces": entries}, str(path)).traces
+    return traces

@@ -250,6 +250,26 @@ def test_an_unknown_name() -> None:
         fetch("nowhere")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "holds list"),
+        ("t: {format: helios}", r"traces\.t\.licence: missing"),
+        ("t: 5", r"traces\.t: 5"),
+        (
+            "t: {format: a, licence: b, source: c, jobs: ../d, files: {}}",
+            r"traces\.t\.jobs: '\.\./d'; .* leaves the folder",
+        ),
+        ("t: {format: a, licence: b, source: c, jobs: d, files: {d: {sha256: 0}}}", r"files\.d\.sha256: 0"),
+    ],
+)
+def test_a_table_of_another_form(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "table.yaml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=rf"table\.yaml.*{message}"):
+        fetch("t", table=path)
+
+
 def test_the_table_that_ships() -> None:
     traces = public_traces()
     assert {"philly", "helios-venus", "acme-seren", "acme-kalos", "pai", "openb", "gavel-artifact", "pollux"} < {
