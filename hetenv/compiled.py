@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from platformdirs import user_cache_path
+
+from hetenv.cache import cache_dir
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _IN_PLACE = {"_nrt": False, "error_model": "numpy"}  # x / 0 is inf or NaN; a check at each division costs a tenth
@@ -70,7 +71,7 @@ def _cache_folder(module: str) -> str:
 
 
 def _cache_root() -> Path:
-    return Path(os.environ.get("HETENV_CACHE_DIR") or user_cache_path("hetenv")) / "numba"
+    return cache_dir() / "numba"
 
 
 @cache

@@ -120,7 +120,12 @@ def trace_scenario(
         path: the trace; it is read when jobs are first drawn.
         cluster: a name of ``configs/clusters``, the path of a YAML file, or a Cluster.
         overrides: as in ``load_scenario``, e.g. ``{"simulator": {"preemptive": True}}``.
-        options: fields of ``hetenv.traces.generate.TraceJobs``: format, throughputs, n_jobs, load, lenient, type_speed.
+        options: fields of ``hetenv.traces.generate.TraceJobs``: ``format`` (None: told from the content),
+            ``throughputs`` (measured ones; see ``load_workload``), ``type_speed`` (speed of each GPU type, for traces
+            of recorded run times), ``rules`` (what becomes of records that are no plain job: fields of
+            ``hetenv.traces.rules.Rules``), ``lenient`` (drop what is faulty or fits nowhere, with one warning),
+            ``n_jobs`` (consecutive jobs of an episode, from a random start; None: all) and ``load`` (offered load
+            that the arrivals are stretched to; None: as recorded).
 
     Raises:
         InputError: unknown cluster, or an option or override that is unknown or out of range.

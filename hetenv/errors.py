@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+LONGEST = 500  # characters of each part of a message; all three may repeat what a user wrote
+
+
+def _shortened(text: str) -> str:
+    """``text`` on one line, its middle left out where it is long."""
+    line = " ".join(text.splitlines())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 100]} ... {line[-90:]}"
+
 
 class InputError(ValueError):
     """Bad input from a user: a file, a field, an option or an array.
@@ -12,7 +20,7 @@ class InputError(ValueError):
 
     def __init__(self, where: str, found: object, remedy: str) -> None:
         self.where, self.found, self.remedy = where, found, remedy
-        super().__init__(f"{where}: {found}; {remedy}")
+        super().__init__(f"{_shortened(where)}: {_shortened(str(found))}; {_shortened(remedy)}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, object, str]]:
         return type(self), (self.where, self.found, self.remedy)  # worker processes send it home

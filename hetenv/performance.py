@@ -85,6 +85,9 @@ def proportional_shares(batch: int, worker_speed: np.ndarray) -> np.ndarray:
     return shares
 
 
+MOST_MEASURED_GPUS = 65_536  # of one job; a table has a place for every number of GPUs up to its largest
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredTable:
     """Measured throughputs: whole-job iterations/s by model, type, GPUs and consolidation.

@@ -25,7 +25,7 @@ from hetenv.config import Scenario, load_scenario, parse_overrides, scenario_nam
 from hetenv.errors import InputError
 from hetenv.evaluation import evaluate
 from hetenv.evaluation.trials import SchedulerFactory
-from hetenv.traces import FORMATS
+from hetenv.traces import FORMATS, THROUGHPUTS_HELP
 
 
 def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -43,12 +43,19 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="change keys of the scenario"
     )
 
-    trace = parser.add_argument_group("with --trace")
+    trace = parser.add_argument_group(
+        "with --trace",
+        "--set takes the other options of hetenv/traces/trace_jobs.py: workload.load=0.9 stretches the arrivals to "
+        "that offered load, workload.type_speed.v100=1 gives the relative speed of a GPU type, "
+        "workload.rules.fractional=drop says what becomes of records that are no plain job (hetenv/traces/rules.py)",
+    )
     trace.add_argument("--cluster", help="a name of configs/clusters, or the path of a .yaml file")
     trace.add_argument("--format", help=f"{', '.join(FORMATS)} (default: told from the content)")
-    trace.add_argument("--throughputs", metavar="FILE", help="measured throughputs, for Gavel traces")
+    trace.add_argument("--throughputs", metavar="PATH", help=THROUGHPUTS_HELP)
     trace.add_argument("--n-jobs", type=int, metavar="N", help="jobs of an episode, from a random start (default: all)")
-    trace.add_argument("--lenient", action="store_true", default=None, help="drop faulty rows, and say so")
+    trace.add_argument(
+        "--lenient", action="store_true", default=None, help="drop what is faulty or fits nowhere, and say so"
+    )
     return parser.parse_args(argv)
 
 

@@ -1,11 +1,12 @@
 """Turn a trace into the project's own CSV, and tell what became of its rows.
 
     python scripts/import_trace.py cluster_job_log.json --out jobs.csv
-    python scripts/import_trace.py cluster_log.csv --describe --plots results/helios
+    python scripts/import_trace.py --fetch helios-venus --describe --plots results/helios
     python scripts/import_trace.py pai_task_table.csv --out jobs.csv --fractional drop --outcomes completed
 
-The format is told from the content. Prints how many rows were kept, changed and dropped, by reason; --describe
-prints the statistics that generators are calibrated by. Faulty rows stop the import, unless --lenient drops them.
+The format is told from the content. --fetch downloads a public trace from its owner, once. Prints how many rows
+were kept, changed and dropped, by reason; --describe prints the statistics that generators are calibrated by.
+Faulty rows stop the import, unless --lenient drops them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from pydantic import ValidationError
 
 from hetenv import cli
 from hetenv.errors import InputError
-from hetenv.traces import FORMATS, Trace, read_trace
+from hetenv.traces import FORMATS, THROUGHPUTS_HELP, Trace, fetch, read_trace
 from hetenv.traces.describe import describe, tables
+from hetenv.traces.public import public_traces
 from hetenv.traces.rules import Outcome, Rules
 
 if TYPE_CHECKING:
@@ -34,11 +36,12 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=f"formats:\n{formats}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("trace", type=Path, help="the file; of several tables, any one")
+    parser.add_argument("trace", type=Path, nargs="?", help="the file; of several tables, any one")
+    parser.add_argument("--fetch", metavar="NAME", help=f"a public trace instead: {', '.join(public_traces())}")
     parser.add_argument("--out", type=Path, metavar="CSV", help="where the jobs go (needed without --describe)")
     parser.add_argument("--format", help="a name of the list below (default: told from the content)")
     parser.add_argument("--lenient", action="store_true", help="drop faulty rows, and say so")
-    parser.add_argument("--throughputs", type=Path, metavar="PATH", help="measured throughputs or profiles")
+    parser.add_argument("--throughputs", type=Path, metavar="PATH", help=THROUGHPUTS_HELP)
     parser.add_argument(
         "--type-speed", nargs="+", default=[], metavar="TYPE=SPEED", help="relative speeds of GPU types"
     )
@@ -58,6 +61,16 @@ def parse_args(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _shown(default: object) -> str:
     return " ".join(default) if isinstance(default, tuple) else str(default)
+
+
+def chosen_file(args: argparse.Namespace) -> Path:
+    """The trace that the command line names, downloaded where it is a public one."""
+    if (args.trace is None) == (args.fetch is None):
+        raise InputError("trace", "none" if args.trace is None else f"{args.trace} and --fetch", "give one of them")
+    if args.trace is not None:
+        return args.trace
+    with cli.progress_bar(f"fetching {args.fetch}") as progress:
+        return fetch(args.fetch, progress=progress)
 
 
 def chosen_rules(args: argparse.Namespace) -> Rules | None:
@@ -85,6 +98,7 @@ def type_speeds(texts: Sequence[str]) -> dict[str, float]:
 
 def account(trace: Trace) -> Table:
     """What became of the rows, by reason."""
+    from rich.markup import escape
     from rich.table import Table
 
     tally = trace.tally
@@ -95,7 +109,7 @@ def account(trace: Trace) -> Table:
     rows.add_row(f"{tally.rows:,}", "read", "")
     for what, reasons in (("changed", tally.changed), ("dropped", tally.dropped)):
         for reason, count in reasons.most_common():
-            rows.add_row(f"{count:,}", what, reason)
+            rows.add_row(f"{count:,}", what, escape(reason))
     rows.add_row(f"{tally.kept:,}", "kept", "")
     return rows
 
@@ -107,20 +121,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise InputError("--out", "missing", "name the CSV to write, or ask for --describe")
     if args.plots:
         import_module("matplotlib")  # it belongs to an extra: miss it before the minutes of reading, not after them
-    rules = chosen_rules(args)
-    with cli.progress_bar(f"reading {args.trace.name}") as progress:
+    rules, speeds = chosen_rules(args), type_speeds(args.type_speed)
+    path = chosen_file(args)
+    with cli.progress_bar(f"reading {path.name}") as progress:
         trace = read_trace(
-            args.trace,
+            path,
             args.format,
             throughputs=args.throughputs,
-            type_speed=type_speeds(args.type_speed),
+            type_speed=speeds,
             rules=rules,
             lenient=args.lenient,
             progress=progress,
         )
     if args.out:
         trace.workload.save(args.out)
-    print(f"{args.trace}: {trace.format.name}, {trace.format.description}")
+    print(f"{path}: {trace.format.name}, {trace.format.description}")
     cli.show(account(trace))
     if args.describe or args.plots:
         figures = describe(trace.workload, trace.start_s, (rules or Rules()).clock)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import hetenv.cache
 import hetenv.compiled
 
 HELPER = """
@@ -31,10 +32,11 @@ def twice(x):
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package named hetenv of three modules: the real ``compiled``, a helper and a kernel that calls it."""
+    """A package named hetenv: the real ``compiled`` and ``cache``, a helper and a kernel that calls it."""
     folder = tmp_path / "site" / "hetenv"
     folder.mkdir(parents=True)
-    shutil.copy(hetenv.compiled.__file__, folder)
+    for module in (hetenv.compiled, hetenv.cache):
+        shutil.copy(module.__file__, folder)
     (folder / "__init__.py").touch()
     (folder / "helper.py").write_text(HELPER.format(1))
     (folder / "caller.py").write_text(CALLER)

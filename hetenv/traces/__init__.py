@@ -32,6 +32,7 @@ from hetenv.traces import (
     synergy,
     tiresias,
 )
+from hetenv.traces.download import fetch as fetch
 from hetenv.traces.rules import Rules
 from hetenv.traces.trace_file import Progress, TraceFile, first_line, no_progress
 from hetenv.traces.trace_format import RawJobs, ReadOptions, Tally, TraceFormat, nothing_left, settle_faults
@@ -62,6 +63,12 @@ FORMATS: dict[str, TraceFormat] = {
         durations,
     )
 }
+
+THROUGHPUTS_HELP = (
+    "measured throughputs: for gavel a JSON like Gavel's (default: those of its simulator, in configs/catalogue); for "
+    "pollux-workload the folder of profiles (default: ../traces beside the file); for hetenv a CSV (default: "
+    "STEM.throughputs.csv beside the file); of no use for the other formats"
+)
 
 
 @dataclass(frozen=True)
@@ -96,8 +103,9 @@ def load_workload(
     Args:
         path: the file.
         format: a name in ``FORMATS``; None: told from the content.
-        throughputs: measured throughputs: Gavel's JSON (required for gavel), the folder of profiles
-            for pollux-workload, or, for hetenv, a CSV that replaces ``<stem>.throughputs.csv``.
+        throughputs: measured throughputs: Gavel's JSON for gavel (None: those of the catalogue), the folder of
+            profiles for pollux-workload (None: ``../traces`` beside the file), or, for hetenv, a CSV that replaces
+            ``<stem>.throughputs.csv``.
         type_speed: relative speed of each GPU type, for the formats of recorded run times.
         rules: what becomes of records that are no plain job, for the same formats; None: the defaults.
         cluster: where given, a job that can never run on it is an error too.

@@ -54,6 +54,7 @@ class Description:
     outcomes: dict[str, float]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # figures of absurd jobs are infinite
 def describe(workload: Workload, start_s: float | None = None, zone: tzinfo = timezone.utc) -> Description:
     """Measure ``workload``; ``start_s`` (since 1970 UTC) and ``zone`` say what its arrival at 0 is on a calendar."""
     gpus = workload.min_gpus

@@ -13,6 +13,7 @@ from hetenv.traces.rules import Rules
 from hetenv.traces.trace_format import ReadOptions, Tally, settle_faults
 
 MOST_GPUS = 2**31 - 1  # counted in int32
+CALENDAR_S = 9.2e9  # around 1970: the years 1679 to 2261, those of a calendar in nanoseconds
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ def _doubts(records: Records, columns: dict[str, np.ndarray], rules: Rules) -> I
         yield Doubt("line", reason, rows, "drop")
     yield Doubt("gpus", "number of GPUs", (gpus < 0) | (gpus > MOST_GPUS), "error", GPU_COUNT_REMEDY)
     yield Doubt("gpus", "no GPU asked for", gpus == 0, rules.cpu_only, mend.format("cpu_only"))
+    reason, remedy = "time of submission", "give a time between the years 1679 and 2261"
+    yield Doubt("submit_s", reason, (np.abs(submit_s) > CALENDAR_S) & records.calendar, "error", remedy)
     for field_name, values, reason in (
         ("submit_s", submit_s, "no time of submission"),
         ("duration_s", duration_s, "no run time (start or end is missing)"),

@@ -9,7 +9,8 @@ named by their row number; command, folder, adaptation, priority, SLO and durati
 
 A throughput file is JSON: worker type -> "('model', scale factor)" -> {"null": steps/s of the whole
 job, ...}; the other entries, of jobs that share GPUs, are not used. Worker types that end in
-``_unconsolidated`` hold the figures of jobs spread over nodes.
+``_unconsolidated`` hold the figures of jobs spread over nodes. Without such a file jobs run at the figures
+of ``simulation_throughputs.json`` that ship in the catalogue.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ from typing import Any
 
 import numpy as np
 
+from hetenv.catalogue import load_catalogue
 from hetenv.errors import InputError
 from hetenv.job_table import DEFAULTS, GPU_COUNT_REMEDY, Fault, is_gpu_count, numbers
-from hetenv.performance import MeasuredTable
+from hetenv.performance import MOST_MEASURED_GPUS, MeasuredTable
+from hetenv.traces.table import LARGEST
 from hetenv.traces.trace_file import TraceFile, first_line
 from hetenv.traces.trace_format import RawJobs, ReadOptions, Tally, TraceFormat
 from hetenv.workload import Workload
 
 SPREAD_SUFFIX = "_unconsolidated"
+CATALOGUED = "gavel"  # the catalogue's name for the figures of Gavel's simulator
 
 # Where each form, told by its number of fields, has what we use.
 FIELDS = {
@@ -47,12 +51,9 @@ def read_throughputs(path: Path | str) -> MeasuredTable:
         InputError: no such file, no JSON, or not of this form.
     """
     source = TraceFile.read(path)
+    remedy = """give worker type -> "('model', scale factor)" -> {"null": steps/s}"""
     try:
-        workers = json.loads(source.text)
-    except json.JSONDecodeError as error:
-        remedy = "give Gavel's throughput JSON"
-        raise InputError(f"{path}, line {error.lineno}", f"no JSON ({error.msg})", remedy) from None
-    try:
+        workers = json.loads(source.text, parse_int=float)
         figures = {
             (*_model_and_gpus(key), worker.removesuffix(SPREAD_SUFFIX), worker.endswith(SPREAD_SUFFIX)): entry["null"]
             for worker, entries in workers.items()
@@ -64,9 +65,16 @@ def read_throughputs(path: Path | str) -> MeasuredTable:
         rate[:, :, 0] = 0.0
         for (model, gpus, name, spread), steps_per_s in figures.items():
             rate[models.index(model), types.index(name), gpus, int(spread)] = steps_per_s
-    except (AttributeError, KeyError, TypeError, ValueError, SyntaxError) as error:
-        remedy = """give worker type -> "('model', scale factor)" -> {"null": steps/s}"""
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}, line {error.lineno}", f"no JSON ({error.msg})", remedy) from None
+    except RecursionError:
+        raise InputError(str(path), "brackets in brackets, too deep", remedy) from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(str(path), f"not Gavel's form ({type(error).__name__}: {error})", remedy) from None
+    if (wrong := (rate < 0) | (rate > LARGEST)).any():
+        model, name, gpus, _ = np.argwhere(wrong)[0]
+        where = f"{path}, {models[model]} on {gpus} {types[name]}"
+        raise InputError(where, f"{rate[wrong][0]:g} steps/s", "give 0 or more; 0: cannot run")
     return MeasuredTable(models, types, rate)
 
 
@@ -102,11 +110,11 @@ def measured_workload(
 
 
 def read(source: TraceFile, options: ReadOptions) -> RawJobs:
-    """Rigid jobs that run at the measured rates of ``options.throughputs``."""
+    """Rigid jobs that run at the measured rates of ``options.throughputs``, or of the catalogue without those."""
     if options.throughputs is None:
-        remedy = "name Gavel's JSON, e.g. throughputs='simulation_throughputs.json'"
-        raise InputError(f"{source.path}, throughputs", "none given", remedy)
-    table = read_throughputs(options.throughputs)
+        table = load_catalogue().throughputs[CATALOGUED].table
+    else:
+        table = read_throughputs(options.throughputs)
     rows, lines, ragged = _split(source)
     text = {name: [row[name] for row in rows] for name in FIELDS[10]}
     columns = _columns(
@@ -153,7 +161,7 @@ def _columns(
         "max_gpus": gpus,
     }
     columns = {name: np.array(np.broadcast_to(value, n_jobs)) for name, value in values.items()}
-    with np.errstate(divide="ignore", invalid="ignore"):  # a scale factor of 0 is reported as a fault
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # what is absurd is reported as a fault
         columns["speed"] = batch[:, None] * rate / gpus[:, None]
     return columns
 
@@ -178,8 +186,8 @@ def _faults(table: MeasuredTable, columns: dict[str, np.ndarray]) -> list[Fault]
     rules = (
         ("job_type", "model", known, f"name a model of the throughput table ({', '.join(table.models[:3])}, ...)"),
         ("scale_factor", "min_gpus", whole, GPU_COUNT_REMEDY),
-        ("total_steps", "iterations", np.isfinite(steps) & (steps > 0), "give a positive number of steps"),
-        ("arrival", "arrival_s", np.isfinite(arrival_s) & (arrival_s >= 0), "give seconds since the start, 0 or more"),
+        ("total_steps", "iterations", (steps > 0) & (steps <= LARGEST), "give a positive number of steps"),
+        ("arrival", "arrival_s", (arrival_s >= 0) & (arrival_s <= LARGEST), "give seconds since the start, 0 or more"),
     )
     faults = [
         Fault(int(row), field, columns[column][row], remedy)
@@ -194,14 +202,24 @@ def _faults(table: MeasuredTable, columns: dict[str, np.ndarray]) -> list[Fault]
 
 
 def _model_and_gpus(key: str) -> tuple[str, int]:
-    model, gpus = ast.literal_eval(key)
-    return model, int(gpus)
+    """The parts of a key such as "('LM (batch size 80)', 2)".
+
+    Raises:
+        ValueError: no such key.
+    """
+    try:
+        model, gpus = ast.literal_eval(key)
+    except (SyntaxError, TypeError, MemoryError, RecursionError):  # the latter two of brackets in brackets
+        raise ValueError(f"{key!r} is no model with its GPUs") from None
+    if not isinstance(model, str) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_MEASURED_GPUS:
+        raise ValueError(f"{key!r} is no model with its GPUs")
+    return model, gpus
 
 
-def _batch(job_type: str) -> int:
+def _batch(job_type: str) -> float:
     """Samples of one step, from a name such as "LM (batch size 80)"; 1 where it does not say."""
     found = re.search(r"\(batch size (\d+)\)", job_type)
-    return int(found[1]) if found else 1
+    return float(found[1]) if found else 1.0
 
 
 def _recognises(head: str) -> bool:

@@ -1,6 +1,7 @@
 """Jobs like the pods of Alibaba's openb cluster: almost all of one GPU or a share of one.
 
-Sources of the figures (github.com/alibaba/clusterdata, cluster-trace-gpu-v2023; Weng et al., USENIX ATC 2023):
+Source of the figures: the 8,152 pods of ``cluster-trace-gpu-v2023/csv/openb_pod_list_default.csv`` in
+github.com/alibaba/clusterdata (Weng et al., USENIX ATC 2023):
 
 * GPU pods: median duration 616 s, p75 2,241 s, p90 7,764 s; the log has standard deviation 1.91.
 * 37.8 % of all pods ask for less than one GPU, 48.0 % for one, 0.2 % for two, 0.2 % for four, 0.5 % for

@@ -34,8 +34,8 @@ import numpy as np
 
 from hetenv.errors import InputError
 from hetenv.files import replace_file
-from hetenv.job_table import DTYPES, SPEED_PREFIX, Fault, find_faults, numbers, parse_columns
-from hetenv.performance import MeasuredTable
+from hetenv.job_table import DTYPES, SPEED_PREFIX, Fault, find_faults, is_gpu_count, numbers, parse_columns
+from hetenv.performance import MOST_MEASURED_GPUS, MeasuredTable
 from hetenv.traces.table import Table
 from hetenv.traces.trace_file import TraceFile, header_cells
 from hetenv.traces.trace_format import RawJobs, ReadOptions, Tally, TraceFormat, settle_faults
@@ -176,7 +176,11 @@ def read_throughputs(path: Path | str) -> MeasuredTable:
     for fault in table.faults:
         raise fault.error(f"{source.path}, line {table.lines[fault.row]}")
     for column, good, remedy in (
-        ("gpus", (gpus >= 1) & (gpus == np.floor(gpus)) & (gpus <= 1e6), "give a whole number of at least 1"),
+        (
+            "gpus",
+            is_gpu_count(gpus) & (gpus <= MOST_MEASURED_GPUS),
+            f"give a whole number of 1 to {MOST_MEASURED_GPUS}",
+        ),
         ("placement", np.isin(placement, PLACEMENTS), f"use {' or '.join(PLACEMENTS)}"),
         ("iterations_per_s", unmeasured | ((iterations_per_s >= 0) & np.isfinite(iterations_per_s)), "give 0 or more"),
     ):

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from itertools import islice
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,12 @@ from hetenv.traces.trace_file import TraceFile
 from hetenv.traces.trace_format import ReadOptions
 
 CHUNK_JOBS = 5_000
+DEEPEST = 1_000  # a job has six levels; brackets inside texts count here too
+BRACKETS = np.zeros(256, np.int64)  # what each byte adds to the depth
+BRACKETS[[*b"[{"]], BRACKETS[[*b"]}"]] = 1, -1
 FIELDS = ("jobid", "status", "submitted_time", "attempts")
 STATES = {"pass": "completed", "failed": "failed", "killed": "killed", "running": "killed"}
+JSON_REMEDY = "give Philly's cluster_job_log, a JSON list of jobs"
 ATTEMPTS_REMEDY = 'give a list of {"start_time", "end_time", "detail": [{"ip", "gpus": [...]}]}'
 
 
@@ -58,15 +63,30 @@ def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
 def _entries(source: TraceFile) -> Iterator[Any]:
     import ijson  # type: ignore[import-untyped]
 
-    remedy = "give Philly's cluster_job_log, a JSON list of jobs"
     with source.stream() as file:
         try:
-            yield from ijson.items(file, "item", use_float=True)
+            yield from ijson.items(_Shallow(file, source.path), "item", use_float=True)
         except ijson.JSONError as error:
             reason = str(error).partition("\n")[0].strip()
-            raise InputError(str(source.path), f"no JSON ({reason})", remedy) from None
+            raise InputError(str(source.path), f"no JSON ({reason})", JSON_REMEDY) from None
         except UnicodeDecodeError:
-            raise InputError(str(source.path), "no text: not UTF-8", remedy) from None
+            raise InputError(str(source.path), "no text: not UTF-8", JSON_REMEDY) from None
+
+
+class _Shallow:
+    """A JSON file, refused where it is nested deep: the memory of ijson grows with the square of the depth."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file, self._path, self._depth = file, path, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        if data:
+            depth = self._depth + np.cumsum(BRACKETS[np.frombuffer(data, np.uint8)])
+            if depth.max() > DEEPEST:
+                raise InputError(str(self._path), f"more than {DEEPEST} brackets in brackets", JSON_REMEDY)
+            self._depth = int(depth[-1])
+        return data
 
 
 def _records(entries: list[Any], first_row: int, options: ReadOptions) -> Records:

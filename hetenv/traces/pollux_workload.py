@@ -26,7 +26,7 @@ from hetenv.job_table import Fault
 from hetenv.traces.recorded_jobs import record_format
 from hetenv.traces.records import Records
 from hetenv.traces.trace_file import TraceFile, header_cells
-from hetenv.traces.trace_format import ReadOptions
+from hetenv.traces.trace_format import ReadOptions, Tally, settle_faults
 
 COLUMNS = ("time", "application", "num_replicas", "batch_size")
 
@@ -36,6 +36,8 @@ def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
     if not folder.is_dir():
         remedy = "name the folder of measured profiles, with one folder an application"
         raise InputError(f"{source.path}, throughputs", f"no folder {folder}", remedy)
+    measured = {path.name: path for path in sorted(folder.iterdir()) if path.is_dir()}
+    run_s = cache(_run_s)  # for this reading: the profiles may have changed at the next
     for table in source.tables(COLUMNS):
         application = table.texts("application")
         gpus, batch = table.numbers("num_replicas"), table.numbers("batch_size")
@@ -43,12 +45,12 @@ def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
         for row, name in enumerate(application):
             if not name or not np.isfinite(gpus[row]) or not np.isfinite(batch[row]) or gpus[row] < 1:
                 continue
-            if "/" in name or not (folder / name).is_dir():
-                measured = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_dir()))
-                table.faults.append(Fault(row, "application", name, f"name one with a profile ({measured})"))
+            if name not in measured:
+                remedy = f"name one with a profile ({', '.join(measured)})"
+                table.faults.append(Fault(row, "application", name, remedy))
                 continue
             try:
-                duration_s[row] = _run_s(folder / name, int(gpus[row]), int(batch[row]))
+                duration_s[row] = run_s(measured[name], int(gpus[row]), int(batch[row]))
             except LookupError as error:
                 table.faults.append(Fault(row, "num_replicas", int(gpus[row]), str(error.args[0])))
         yield Records(
@@ -62,39 +64,46 @@ def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
         )
 
 
-@cache
 def _run_s(profile: Path, gpus: int, batch: int) -> float:
     """Seconds of a job on ``gpus`` GPUs.
 
     Raises:
-        InputError: the profile lacks a file or a column.
+        InputError: the profile lacks a file or a column, or has something else than figures in it.
         LookupError: so many GPUs were not measured.
     """
-    steps = TraceFile.read(profile / f"validation-{batch}.csv").table(("iteration",)).numbers("iteration").max()
+    (iteration,) = _figures(profile / f"validation-{batch}.csv", "iteration")
     local_batch, step_s = _steps(profile, gpus)
     wanted = batch / gpus
     passes = max(1.0, np.ceil(wanted / local_batch[-1]))
-    return float(steps * passes * np.interp(wanted / passes, local_batch, step_s))
+    return float(iteration.max() * passes * np.interp(wanted / passes, local_batch, step_s))
 
 
 def _steps(profile: Path, gpus: int) -> tuple[np.ndarray, np.ndarray]:
     """Samples a GPU, rising, and seconds of a step, on the fewest nodes measured."""
-    table = TraceFile.read(profile / "placements.csv").table(("placement", "local_bsz", "step_time"))
-    placement = table.texts("placement")
+    source = profile / "placements.csv"
+    placement = TraceFile.read(source).table(("placement",)).texts("placement")
     n_gpus = np.array([sum(map(int, text)) if text.isdecimal() else 0 for text in placement])
     n_nodes = np.array([len(text) for text in placement])
     if not (n_gpus == gpus).any():
-        table = TraceFile.read(profile / "scalability.csv").table(
-            ("num_nodes", "num_replicas", "local_bsz", "step_time")
-        )
-        n_gpus, n_nodes = table.numbers("num_replicas"), table.numbers("num_nodes")
+        source = profile / "scalability.csv"
+        n_nodes, n_gpus = _figures(source, "num_nodes", "num_replicas")
     if not (n_gpus == gpus).any():
         larger = ", ".join(f"{size:g}" for size in np.unique(n_gpus))
         raise LookupError(f"{profile.name} was measured on up to 16 GPUs, and on {larger}")
     chosen = (n_gpus == gpus) & (n_nodes == n_nodes[n_gpus == gpus].min())
-    local_batch, step_s = table.numbers("local_bsz")[chosen], table.numbers("step_time")[chosen]
+    local_batch, step_s = (values[chosen] for values in _figures(source, "local_bsz", "step_time"))
     batches, row = np.unique(local_batch, return_inverse=True)  # several placements of one size: their mean
     return batches, np.bincount(row, step_s) / np.bincount(row)
+
+
+def _figures(path: Path, *names: str) -> list[np.ndarray]:
+    """Columns of a profile, each a positive number in every row."""
+    table = TraceFile.read(path).table(names)
+    columns = [table.numbers(name) for name in names]
+    for name, values in zip(names, columns, strict=True):
+        table.fault(~(values > 0), name, "give a positive number")
+    settle_faults(table.faults, table.lines, str(path), lenient=False, tally=Tally())
+    return columns
 
 
 def _recognises(head: str) -> bool:

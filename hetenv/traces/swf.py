@@ -14,9 +14,10 @@ from itertools import islice
 
 import numpy as np
 
+from hetenv.errors import InputError
 from hetenv.traces.recorded_jobs import record_format
 from hetenv.traces.records import Records
-from hetenv.traces.table import Table
+from hetenv.traces.table import LARGEST, Table
 from hetenv.traces.trace_file import CHUNK_ROWS, TraceFile
 from hetenv.traces.trace_format import ReadOptions
 
@@ -48,6 +49,8 @@ ROW = re.compile(r"^[ \t]*(?:-?\d+(?:\.\d+)?[ \t]+){17}-?\d+(?:\.\d+)?[ \t\r]*$"
 
 def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
     start = START.search(source.head)
+    if start and float(start[1]) > LARGEST:
+        raise InputError(f"{source.path}, UnixStartTime", start[1][:40], "give seconds since 1970")
     origin_s = float(start[1]) if start else 0.0
     rows = _rows(source)
     first_row = 0

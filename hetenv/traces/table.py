@@ -14,6 +14,7 @@ from hetenv.job_table import ZERO_BYTE_REMEDY, Fault
 MISSING = frozenset({"", "none", "nan", "null", "na", "n/a", "nat", "unknown"})
 EPOCH = datetime(1970, 1, 1)
 TIME_REMEDY = "give a time such as 2017-10-09 07:01:55"
+LARGEST = 1e18  # of what a trace counts in any unit; beyond it sums and products could overflow
 
 
 def is_missing(value: object) -> bool:
@@ -91,7 +92,7 @@ class Table:
         return np.array(values, object)
 
     def numbers(self, name: str, remedy: str = "give a number, or leave it empty") -> np.ndarray:
-        """(rows,) float64; NaN where missing or where there is no such column."""
+        """(rows,) float64, none beyond ``LARGEST``; NaN where missing or where there is no such column."""
         return self._read(name, float, remedy)
 
     def times(self, name: str, zone: tzinfo, remedy: str = TIME_REMEDY) -> np.ndarray:
@@ -119,7 +120,7 @@ class Table:
                 return np.nan if is_missing(cell) else np.inf  # infinity is as unreadable
 
         values = np.array([value(cell) for cell in self.columns[name]], float)
-        unreadable = np.isinf(values)
+        unreadable = np.abs(values) > LARGEST
         values[unreadable] = np.nan
         self.fault(unreadable, name, remedy)
         return values

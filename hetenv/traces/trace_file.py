@@ -108,7 +108,7 @@ class TraceFile:
         reader = csv.reader(self.lines(), strict=True)
         rows = ((reader.line_num, cells) for cells in reader if cells and (len(cells) > 1 or cells[0].strip()))
         try:
-            names = next(rows)[1] if header is None else list(header)
+            names = next(rows, (0, []))[1] if header is None else list(header)
             self._check_header(names, required)
             first_row = 0
             while chunk := list(islice(rows, chunk_rows)):

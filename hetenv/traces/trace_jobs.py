@@ -26,7 +26,7 @@ class TraceJobs(Source):
     kind: Literal["trace"] = "trace"
     path: Path = Field(description="the trace file")
     format: str | None = Field(None, description="name of its format (see hetenv.traces); null: told from its content")
-    throughputs: Path | None = Field(None, description="file of measured throughputs, for the formats that use one")
+    throughputs: Path | None = Field(None, description="measured throughputs, for the formats that use some")
     type_speed: TypeSpeed = Field(default_factory=dict)
     rules: Rules | None = Field(
         None, description="what becomes of records that are no plain job, for traces of what ran; null: the defaults"

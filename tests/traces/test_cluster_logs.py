@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hetenv.errors import InputError
-from hetenv.traces import load_workload, read_trace
-from tests.traces import samples
+from hetenv.traces import load_workload, read_trace, samples
 
 
 def sample(tmp_path, name, text=None, **options):
@@ -195,3 +194,9 @@ def test_published_openb(shared):
         pytest.skip(f"needs {path}, which is absent")
     seconds = read_trace(path, lenient=True).workload.iterations
     assert np.quantile(seconds, [0.5, 0.75, 0.9]) == pytest.approx([616, 2241, 7764], rel=0.05)
+
+
+def test_an_swf_start_that_nobody_can_mean(tmp_path):
+    path, _ = samples.write(tmp_path, "swf", samples.TEXTS["swf"].replace("1000000000", "9" * 400))
+    with pytest.raises(InputError, match=r"UnixStartTime: 999.*; give seconds since 1970"):
+        load_workload(path)

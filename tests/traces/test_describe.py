@@ -1,14 +1,15 @@
 """The statistics of a trace, the account of an import, and what it writes."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from hetenv.traces import load_workload, read_trace
+from hetenv.traces import load_workload, read_trace, samples
 from hetenv.traces.describe import describe
 from hetenv.traces.rules import Rules
 from hetenv.workload import Workload
 from scripts.import_trace import main
-from tests.traces import samples
 
 
 def workload(**columns):
@@ -60,6 +61,13 @@ def test_philly_as_calibrated(shared):
     assert figures.day_share[5:].mean() == pytest.approx(0.086, abs=5e-4)
 
 
+def test_absurd_jobs_have_infinite_figures():
+    workload = Workload.build(["gpu"], [[1.0], [1.0]], [0.0, 1e300], iterations=[1e308, 1.0], batch=8.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert describe(workload).mean_s == np.inf
+
+
 # --- scripts/import_trace.py ------------------------------------------------------------------------------
 
 
@@ -87,6 +95,13 @@ def test_account_statistics_and_plots(tmp_path, capsys):
     assert main([str(path), "--describe", "--plots", str(tmp_path / "plots"), "--zone", "Asia/Shanghai"]) == 0
     assert "18 h" in capsys.readouterr().out
     assert (tmp_path / "plots" / "days.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_account_shows_names_as_they_are(tmp_path, capsys):
+    path = tmp_path / "jobs.csv"
+    path.write_text("job_id,arrival_s,iterations,speed_[/b]\nx,0,10,1\ny,0,10,-1\n")
+    assert main([str(path), "--lenient", "--describe"]) == 0
+    assert "speed_[/b]: give samples/s" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

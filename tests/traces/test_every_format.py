@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetenv.errors import InputError
-from hetenv.traces import FORMATS, load_workload, read_trace
-from tests.traces import samples
+from hetenv.traces import FORMATS, load_workload, read_trace, samples
 
 # format -> the names of its jobs in order of arrival, their seconds on a GPU of speed 1, their GPUs
 JOBS: dict[str, tuple[list[str], list[float], list[int]]] = {
@@ -78,6 +77,14 @@ def test_a_git_lfs_pointer_is_named(tmp_path, name):
     for chosen in (None, name):
         with pytest.raises(InputError, match="a Git LFS pointer instead of the data"):
             load_workload(path, chosen, **options)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("text", ['" "\n', "\x1c1\n", ",\n", "#\n", ";\n", "[]", "{}"])
+def test_a_file_of_next_to_nothing_is_refused(tmp_path, name, text):
+    path, options = samples.write(tmp_path, name, text)
+    with pytest.raises(InputError, match=str(tmp_path)):
+        load_workload(path, name, **options)
 
 
 CELLS = [

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from hetenv.catalogue import load_catalogue
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
 from hetenv.traces import load_workload, read_trace
@@ -74,10 +75,16 @@ def test_jobs_of_every_form(tmp_path, rates, row):
     assert workload.speed.tolist() == [[7, 0], [0, 50]]
 
 
-def test_throughputs_are_required(tmp_path):
-    path = trace(tmp_path, ten_fields())
-    with pytest.raises(InputError, match=r"jobs.trace, throughputs: none given; name Gavel's JSON"):
-        load_workload(path)
+def test_without_throughputs_jobs_run_at_those_of_the_catalogue(tmp_path):
+    path = trace(tmp_path, ten_fields("A3C"), ten_fields(scale_factor="4"))
+    workload = load_workload(path)
+    table = load_catalogue().throughputs["gavel"].table
+    assert workload.types == table.types == ("k80", "p100", "v100")
+    assert workload.measured is table
+    rate = table.rate[[table.row("A3C"), table.row(LM)], :, [1, 4], 0]  # (J, M) steps/s
+    np.testing.assert_allclose(workload.speed, rate * workload.batch[:, None] / workload.min_gpus[:, None])
+    with pytest.raises(InputError, match="line 1, job_type: 'GPT'"):
+        load_workload(trace(tmp_path, ten_fields("GPT")))
 
 
 @pytest.mark.parametrize(
@@ -111,12 +118,49 @@ def test_a_cluster_without_enough_of_the_measured_type(tmp_path, rates):
         load_workload(path, throughputs=rates, cluster=Cluster.from_counts({"v100": 3, "k80": 8}))
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"k80": {"LM": {"null": 1}}}', """{"k80": {"('LM', 1)": {}}}"""])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        """{"k80": {"LM": {"null": 1}}}""",
+        """{"k80": {"('LM', 1)": {}}}""",
+        """{"k80": {"('LM', 1)": {"null": 1e999}}}""",
+        """{"k80": {"('LM', 1)": {"null": -1}}}""",
+        """{"k80": {"('LM', 1)": {"null": [1]}}}""",
+        """{"k80": {"('LM', 0)": {"null": 1}}}""",
+        """{"k80": {"('LM', -1)": {"null": 1}}}""",
+        """{"k80": {"('LM', 999999999)": {"null": 1}}}""",  # a table of so many GPUs would not fit into memory
+        """{"k80": {"(5, 1)": {"null": 1}}}""",
+        """{"k80": {"((((": {"null": 1}}}""",
+        '{"k80": {"' + "(" * 10_000 + '": {"null": 1}}}',
+        """{"k80": {"('LM', 1)": {"null": 1, "x": """ + "9" * 5_000 + "}, 5: 5}}",
+    ],
+    ids=lambda content: content[:40],
+)
 def test_files_that_are_no_throughputs(tmp_path, content):
     path = tmp_path / "rates.json"
     path.write_text(content)
-    with pytest.raises(InputError, match=r"rates\.json"):
+    with pytest.raises(InputError, match=r"rates\.json") as error:
         read_throughputs(path)
+    assert len(str(error.value)) < 1_500
+
+
+def test_whole_numbers_of_any_length_are_numbers(tmp_path):
+    path = tmp_path / "rates.json"
+    path.write_text("""{"k80": {"('LM', 1)": {"null": 1, "('LM', 1)": [%s, 1]}}}""" % ("9" * 5_000))
+    assert read_throughputs(path).rate[0, 0, 1, 0] == 1
+
+
+def test_a_batch_of_any_length(tmp_path, rates):
+    path = trace(tmp_path, ten_fields(), ten_fields(f"LM (batch size {'9' * 5_000})"), ten_fields(steps="1e308"))
+    with pytest.raises(InputError, match="line 2, job_type") as error:
+        load_workload(path, throughputs=rates)
+    assert len(str(error.value)) < 1_500
+    with pytest.warns(UserWarning, match="dropped 2 rows"):
+        assert len(load_workload(path, throughputs=rates, lenient=True)) == 1
 
 
 def test_jobs_by_hand(rates):

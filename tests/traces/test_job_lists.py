@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from hetenv.errors import InputError
-from hetenv.traces import load_workload, read_trace
+from hetenv.traces import load_workload, read_trace, samples
 from hetenv.traces.rules import Rules
-from tests.traces import samples
 
 
 def sample(tmp_path, name, text=None, **options):
@@ -128,3 +127,23 @@ def test_files_beside_the_traces_are_none(shared):
     for name in ("tiresias/cluster_spec.csv", "helios/philly_vc.csv", "chronus/model_info.json", "acme/LICENSE.txt"):
         with pytest.raises(InputError, match="unknown content"):
             load_workload(shared / "data" / name)
+
+
+def test_a_profile_is_read_anew_and_its_faults_are_named(tmp_path):
+    path, options = samples.write(tmp_path, "pollux-workload")
+    first = load_workload(path, **options).iterations[0]
+    placements = options["throughputs"] / "net" / "placements.csv"
+    placements.write_text(placements.read_text().replace("2,8,1.5,0", "2,8,3.0,0").replace("2,16,3,0", "2,16,6,0"))
+    assert load_workload(path, **options).iterations[0] == 2 * first
+    for faulty in ("long", "-6", "", "1e308"):
+        placements.write_text(placements.read_text().replace("2,16,6,0", f"2,16,{faulty},0"))
+        with pytest.raises(InputError, match=r"placements\.csv, line \d, step_time: .*; give a"):
+            load_workload(path, **options, lenient=True)
+        placements.write_text(placements.read_text().replace(f"2,16,{faulty},0", "2,16,6,0"))
+
+
+def test_an_application_too_long_for_a_file_name(tmp_path):
+    path, options = samples.write(tmp_path, "pollux-workload")
+    path.write_text(path.read_text() + f"net-2,120,{'a' * 5_000},1,64\n")
+    with pytest.raises(InputError, match="line 4, application: 'aaa"):
+        load_workload(path, **options)

@@ -30,7 +30,7 @@ def test_formats_are_told_apart_by_content(tmp_path):
     assert (own.types, own.iterations[0]) == (("a",), 10)
     pollux = load_workload(write(tmp_path, POLLUX + "2017-10-09 07:01:55,66.0,2,132.0,vc\n"))
     assert (pollux.types, pollux.min_gpus[0]) == (("gpu",), 2)
-    assert "throughputs: none given" in message(write(tmp_path, "LM\t" * 9 + "0\n"))  # Gavel's ten fields
+    assert "line 1, job_type: 'LM'" in message(write(tmp_path, "LM\t" * 9 + "0\n"))  # Gavel's ten fields
 
 
 def test_byte_order_mark_is_no_content(tmp_path):

@@ -141,3 +141,11 @@ def test_measured_rows_with_a_fault_are_named(tmp_path, row, named):
     path.write_text(f"model,type,gpus,placement,iterations_per_s\nm,a,1,consolidated,1\n{row}\n")
     with pytest.raises(InputError, match=named):
         own_csv.read_throughputs(path)
+
+
+def test_a_long_column_name_is_cut_in_messages(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"arrival_s,iterations,speed_{'a' * 100_000}\n0,1,-1\n")
+    with pytest.raises(InputError, match=r"line 2, speed_aaa.*: '-1'; give samples/s") as error:
+        load_workload(path)
+    assert len(str(error.value)) < 1_500

@@ -1,6 +1,7 @@
 """Philly's cluster_job_log: its traps."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -8,7 +9,7 @@ from hetenv.cluster import Cluster
 from hetenv.errors import InputError
 from hetenv.traces import load_workload, read_trace
 from hetenv.traces.rules import Rules
-from tests.traces.samples import attempt, philly_job
+from hetenv.traces.samples import attempt, philly_job
 
 DAY = "2017-10-07 "
 
@@ -110,3 +111,16 @@ def test_a_job_of_eight_gpus_on_machines_of_two(write):
     assert len(load_workload(path, cluster=Cluster.from_counts({"a": 8}, gpus_per_node=2))) == 1
     with pytest.raises(InputError, match=r"cluster_job_log, job 1, job wide: needs 8 GPUs"):
         load_workload(path, cluster=Cluster.from_counts({"a": 4}))
+
+
+@pytest.mark.parametrize("closing", ["", "0" + "}" * 100_000 + "]"])
+def test_brackets_in_brackets_cost_no_memory(tmp_path, closing):
+    path = tmp_path / "cluster_job_log"
+    path.write_text('[{"submitted_time": "", "attempts": []},' + '{"a":' * 100_000 + closing)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="more than 1000 brackets in brackets"):
+            load_workload(path)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()

@@ -179,3 +179,20 @@ def test_rules_are_of_no_use_where_nothing_was_recorded(tmp_path):
     path.write_text("arrival_s,iterations,speed_a\n0,1,1\n")
     with pytest.raises(InputError, match="rules: of no use for format hetenv"):
         load_workload(path, rules=Rules())
+
+
+@pytest.mark.parametrize("gpus", ["1e19", "-1e308", "1e999", "9" * 400])
+def test_numbers_that_nobody_can_mean_are_faults(write, gpus):
+    with pytest.raises(InputError, match=r"line 3, gpu_num: .*; give a number"):
+        load_workload(write(GOOD, row(gpus=gpus)))
+
+
+@pytest.mark.parametrize("year", ["0001", "1677", "2262", "9999"])
+def test_years_beyond_the_calendar_are_faults(write, year):
+    path = write(GOOD, row().replace("2020", year))
+    with pytest.raises(
+        InputError, match=r"line 3, time of submission: .*; give a time between the years 1679 and 2261"
+    ):
+        load_workload(path)
+    with pytest.warns(UserWarning, match="dropped 1 row"):
+        assert load_workload(path, lenient=True).job_id.tolist() == ["good"]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.traces.samples import attempt, philly_job
+from hetenv.traces.samples import attempt, philly_job
 
 MEASURE = """
 import resource, sys

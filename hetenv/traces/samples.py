@@ -88,6 +88,9 @@ TEXTS = {
     "durations": "duration\n121\n4000\n",
 }
 NAMES = {"pai": "pai_task_table.csv", "philly": "cluster_job_log"}
+OWN_RATES = (
+    "model,type,gpus,placement,iterations_per_s\nnet,a,1,consolidated,3\nnet,a,2,spread,\nnet,b,1,consolidated,0\n"
+)
 PAI_JOBS = "j1,i1,u,Terminated,100,300\nj2,i2,u,Terminated,140,190\nj3,i3,u,Failed,155,150\nj4,i4,u,Waiting,170,0\n"
 PAI_INSTANCES = "j1,t1,x,w,i,Terminated,115,200,m\nj1,t2,y,w,i,Terminated,130,250,m\nj3,t1,z,w,i,Failed,165,175,m\n"
 
@@ -96,6 +99,8 @@ def write(folder: Path, name: str, text: str | None = None) -> tuple[Path, dict[
     """The sample of a format (or ``text`` in its place) with all that belongs to it; its path and load options."""
     path = folder / NAMES.get(name, f"{name}.txt")
     path.write_text(TEXTS[name] if text is None else text)
+    if name == "hetenv":
+        (folder / "hetenv.throughputs.csv").write_text(OWN_RATES)
     if name == "gavel":
         (folder / "rates.json").write_text(json.dumps(GAVEL_RATES))
         return path, {"throughputs": folder / "rates.json"}
