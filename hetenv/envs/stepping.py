@@ -6,7 +6,7 @@ A single environment is a batch of one: both run the same machine code.
 from hetenv.compiled import njit_in_place as njit
 from hetenv.compiled import njit_threaded
 from hetenv.envs.addresses import arrays_at
-from hetenv.envs.choices import any_placement, refresh_mask, take_action
+from hetenv.envs.choices import nothing_to_place, refresh_mask, take_action
 from hetenv.envs.observing import observe
 from hetenv.envs.view import forget_jobs
 from hetenv.simulator.kernels import next_epoch
@@ -18,13 +18,15 @@ def settle(fixed, state, timeline, view, observation):
     clock = state.clock[0]
     agent = view.agent[0]
     n_jobs = fixed.jobs.shape[0]
-    while clock.n_done < n_jobs and not any_placement(fixed, state, view):
-        if clock.n_running == 0 and clock.next_arrival == n_jobs:
-            agent.stalled = 1
-            break
+    while True:
+        may_end = clock.n_done == n_jobs or (clock.n_running == 0 and clock.next_arrival == n_jobs)
+        if may_end or not nothing_to_place(state, view):
+            found = refresh_mask(fixed, state, view)
+            if found or may_end:
+                agent.stalled = not found and clock.n_done < n_jobs
+                break
         next_epoch(fixed, state, timeline)
         agent.epoch += 1
-    refresh_mask(fixed, state, view)
     observe(fixed, state, view, observation)
 
 
