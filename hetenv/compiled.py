@@ -22,7 +22,11 @@ import numba
 from platformdirs import user_cache_path
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-_IN_PLACE = {"_nrt": False, "error_model": "numpy", "forceinline": True}  # x / 0 is inf or NaN; a check at each division costs a tenth
+_IN_PLACE = {
+    "_nrt": False,
+    "error_model": "numpy",
+    "forceinline": True,
+}  # x / 0 is inf or NaN; a check at each division costs a tenth
 _CONSTANTS = (int, float, str, tuple)  # what numba freezes into a kernel that reads a global
 
 

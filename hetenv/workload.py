@@ -135,6 +135,8 @@ class Workload:
 
     def speed_on(self, cluster: Cluster) -> np.ndarray:
         """(J, M) samples/s of one GPU in the cluster's type order; 0 for types the workload does not know."""
+        if self.types == cluster.type_names:
+            return self.speed.copy()
         speed = np.zeros((len(self), len(cluster.types)))
         for m, name in enumerate(cluster.type_names):
             if name in self.types:
@@ -150,7 +152,7 @@ class Workload:
 
     def runnable(self, cluster: Cluster) -> np.ndarray:
         """(J,) bool, whether some allocation of the whole cluster lets the job run."""
-        fits = (cluster.total * (self.speed_on(cluster) > 0)).sum(axis=1) >= self.min_gpus
+        fits = (self.speed_on(cluster) > 0) @ cluster.total >= self.min_gpus
         rows = self.measured_rows()
         if self.measured is not None and (rows >= 0).any():
             rate = self.measured.for_types(cluster.type_names)  # (R, M, G + 1, 2) iterations/s

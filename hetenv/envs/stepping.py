@@ -10,6 +10,7 @@ from hetenv.envs.choices import nothing_to_place, refresh_mask, take_action
 from hetenv.envs.observing import observe
 from hetenv.envs.view import forget_jobs
 from hetenv.simulator.kernels import next_epoch
+from hetenv.simulator.state import rewind
 
 
 @njit
@@ -56,6 +57,14 @@ def step_many(table, actions, first, end):
     for e in range(first, end):
         fixed, state, timeline, view, observation = arrays_at(table[e])
         step(fixed, state, timeline, view, observation, actions[e])
+
+
+@njit_threaded
+def rewind_many(table, chosen):
+    """The environments ``chosen`` (n,) int64 of ``table`` (N,) ADDRESS go back to time 0; constants have been written."""
+    for e in chosen:
+        fixed, state, _, _, _ = arrays_at(table[e])
+        rewind(fixed, state)
 
 
 @njit_threaded
