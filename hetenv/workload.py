@@ -90,7 +90,9 @@ class Workload:
                 job = int(np.argmin(good))
                 raise InputError(f"job {job}, {name}", gpus[job], GPU_COUNT_REMEDY)
         measured = columns.pop("measured", None)
-        return cls(tuple(types), measured=measured, **complete_columns(len(types), speed, arrival_s, columns))
+        table = complete_columns(len(types), speed, arrival_s, columns)
+        own = {name: array if array.flags.writeable else array.copy() for name, array in table.items()}
+        return cls(tuple(types), measured=measured, **own)
 
     @classmethod
     def unchecked(
@@ -104,8 +106,8 @@ class Workload:
     ) -> Workload:
         """``build`` for generators, whose jobs obey the schema and the order of arrival by construction.
 
-        It leaves the validation out (most of the cost of a small workload), so that an environment
-        can draw new jobs at every reset. Data from outside goes through ``build`` or ``from_frame``.
+        It leaves the validation out (most of the cost of a small workload) and shares columns of one value, read-only,
+        so that an environment can draw new jobs at every reset. Data from outside goes through ``build`` or ``from_frame``.
         """
         workload = object.__new__(cls)
         workload.__dict__.update(

@@ -139,7 +139,7 @@ def _offer_single_types(fixed, job, n_gpus, kept, candidates, n_kept):
 
 @njit
 def _rate_on_type(fixed, job, m, n_gpus, one_node):
-    """Iterations/s of ``job`` on ``n_gpus`` of type ``m``: what ``job_rate`` says, without a look at the other types."""
+    """Iterations/s of ``job`` on ``n_gpus`` of type ``m`` alone, as ``job_rate`` has it."""
     spec = fixed.jobs[job]
     if spec.measured_row >= 0:
         if n_gpus >= fixed.measured.shape[2]:

@@ -61,7 +61,7 @@ def step_many(table, actions, first, end):
 
 @njit_threaded
 def rewind_many(table, chosen):
-    """The environments ``chosen`` (n,) int64 of ``table`` (N,) ADDRESS go back to time 0; constants have been written."""
+    """The environments ``chosen`` (n,) int64 of ``table`` (N,) ADDRESS go back to time 0."""
     for e in chosen:
         fixed, state, _, _, _ = arrays_at(table[e])
         rewind(fixed, state)
