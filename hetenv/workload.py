@@ -106,8 +106,9 @@ class Workload:
     ) -> Workload:
         """``build`` for generators, whose jobs obey the schema and the order of arrival by construction.
 
-        It leaves the validation out (most of the cost of a small workload) and shares columns of one value, read-only,
-        so that an environment can draw new jobs at every reset. Data from outside goes through ``build`` or ``from_frame``.
+        It leaves the validation out (most of the cost of a small workload), and columns of one value are read-only and
+        shared, so that an environment can draw new jobs at every reset. Data from outside goes through ``build`` or
+        ``from_frame``.
         """
         workload = object.__new__(cls)
         workload.__dict__.update(

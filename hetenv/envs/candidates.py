@@ -8,6 +8,7 @@ import numpy as np
 
 from hetenv.compiled import njit_in_place as njit
 from hetenv.performance import ring_allreduce_s
+from hetenv.simulator.fastest import order_types
 from hetenv.simulator.kernels import job_rate
 
 # Record types have no padding, so that equal states have equal bytes.
@@ -52,7 +53,7 @@ def propose_candidates(fixed, job, draws, kept, candidates, ideal, scratch):
     spec = fixed.jobs[job]
     n_kept = 0
     fastest_first, counts = scratch[0], scratch[1]
-    _order_types(fixed.speed[job], fastest_first)
+    order_types(fixed.speed[job], fastest_first)
     for n_gpus in range(spec.max_gpus + 1):
         ideal[n_gpus].iteration_s = np.inf
     if spec.measured_row >= 0:
@@ -150,17 +151,6 @@ def _rate_on_type(fixed, job, m, n_gpus, one_node):
         return 0.0
     link = fixed.types[m].intra_bytes_per_s if one_node else fixed.types[m].nic_bytes_per_s
     return 1.0 / (spec.batch / (n_gpus * speed) + ring_allreduce_s(n_gpus, spec.grad_bytes, link))
-
-
-@njit
-def _order_types(speed, order):
-    """Write into ``order`` (M,) the types from the fastest to the slowest, equal ones in their order."""
-    for m in range(order.shape[0]):
-        at = m
-        while at > 0 and speed[order[at - 1]] < speed[m]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = m
 
 
 @njit
