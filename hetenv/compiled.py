@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 from platformdirs import user_cache_path
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -28,6 +29,24 @@ _IN_PLACE = {
     "forceinline": True,
 }  # x / 0 is inf or NaN; a check at each division costs a tenth
 _CONSTANTS = (int, float, str, tuple)  # what numba freezes into a kernel that reads a global
+
+
+class _FirstCompilation(event.Listener):
+    """Says once on stderr why a process that finds no compiled kernels seems to hang."""
+
+    said = False
+
+    def on_start(self, event: event.Event) -> None:
+        ours = event.data["dispatcher"].__module__.partition(".")[0] in ("hetenv", "baselines", "agents")
+        if ours and not self.said:
+            self.said = True
+            print("hetenv: compiling kernels, once; they are kept in", _cache_root(), file=sys.stderr, flush=True)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _FirstCompilation())
 
 
 def njit(kernel: Kernel) -> Kernel:
