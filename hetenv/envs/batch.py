@@ -17,7 +17,7 @@ import numpy as np
 from hetenv.config import Scenario
 from hetenv.envs.addresses import SHARED, address_table
 from hetenv.envs.episode import episode_figures
-from hetenv.envs.stepping import begin_many, rewind_many, step_many
+from hetenv.envs.stepping import BEGIN, step_many
 from hetenv.envs.view import View, aligned_zeros, make_observation, make_view, set_constants
 from hetenv.errors import InputError, StallError
 from hetenv.simulator.state import JOB_SPEC, SEGMENT, Fixed, State, describe_jobs, initial_state
@@ -137,11 +137,11 @@ class PlacementBatch:
 
     def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None) -> None:
         """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision."""
+        self._actions[chosen] = BEGIN
         for env in chosen.tolist():
             self._lay_out(env, *(episodes or self.episodes).draw(env))
-        chosen = np.asarray(chosen, np.int64)
-        rewind_many(self._table, chosen)
-        begin_many(self._table, chosen)
+        for env in chosen.tolist():
+            step_many(self._table, self._actions, env, env + 1)
         self._check()
 
     def step(self, actions: np.ndarray) -> None:
