@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
@@ -60,8 +60,16 @@ def njit_in_place(kernel: Kernel) -> Kernel:
     arrays costs more than the work. The caller keeps the arrays alive. One whose name begins with an underscore can
     be called by kernels alone, which saves a third of its compilation.
     """
-    private = kernel.__name__.startswith("_")
-    return _compile(kernel, **_IN_PLACE, **(_NO_WRAPPERS if private else {}))
+    if not kernel.__name__.startswith("_"):
+        return _compile(kernel, **_IN_PLACE)
+    private: Any = _compile(kernel, **_IN_PLACE, **_NO_WRAPPERS)
+    private._insert = lambda *_: None  # numba would call the missing wrapper: a crash
+    private._compile_for_args = _refuse
+    return cast(Kernel, private)
+
+
+def _refuse(*_: Any) -> None:
+    raise TypeError("a kernel whose name begins with an underscore can be called by kernels alone")
 
 
 def njit_inlined(kernel: Kernel) -> Kernel:

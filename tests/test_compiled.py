@@ -99,3 +99,18 @@ def test_a_changed_constant_of_another_module_is_compiled_in(package: Path, tmp_
     assert run_twice(package, tmp_path / "cache") == 2
     (package / "prose.py").write_text("OFFSET = 10\n")
     assert run_twice(package, tmp_path / "cache") == 20
+
+
+def test_a_private_kernel_is_refused_to_python_and_open_to_kernels() -> None:
+    @hetenv.compiled.njit_in_place
+    def _half(x: float) -> float:
+        return x / 2
+
+    @hetenv.compiled.njit_in_place
+    def quarter(x: float) -> float:
+        return _half(_half(x))
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match="by kernels alone"):
+            _half(1.0)
+        assert quarter(1.0) == 0.25
