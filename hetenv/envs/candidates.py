@@ -163,7 +163,9 @@ def _rank_by_speed(fixed, job, fastest_first, every_size, ideal):
     speed, spec, even_split = fixed.speed[job], fixed.jobs[job], fixed.rules[0].even_split
     n_types = speed.shape[0]
     most = spec.max_gpus
-    for chosen in range(1, 2**n_types):
+    following = 1
+    while following < 2**n_types:
+        chosen = following
         usable = True
         n_gpus, only = 0, 0
         total_speed, slowest, nic = 0.0, np.inf, np.inf
@@ -175,6 +177,7 @@ def _rank_by_speed(fixed, job, fastest_first, every_size, ideal):
                 total_speed += speed[m]
                 slowest = min(slowest, speed[m])
                 nic = min(nic, fixed.types[m].nic_bytes_per_s)
+        following += 1 if n_gpus < most else chosen & -chosen  # no set of more than ``most`` types
         if not usable:
             continue
         one_type = n_gpus == 1

@@ -71,7 +71,9 @@ def _fastest_by_speed(fixed, job, least, most, free, room, counts):
     fastest_first = np.empty(n_types, np.int64)
     order_types(speed, fastest_first)
     best_s, best_set, best_gpus = np.inf, 0, 0
-    for chosen in range(1, 2**n_types):
+    following = 1
+    while following < 2**n_types:
+        chosen = following
         usable = True
         n_gpus, only = 0, 0
         total_speed, slowest, nic = 0.0, np.inf, np.inf
@@ -83,6 +85,7 @@ def _fastest_by_speed(fixed, job, least, most, free, room, counts):
                 total_speed += speed[m]
                 slowest = min(slowest, speed[m])
                 nic = min(nic, fixed.types[m].nic_bytes_per_s)
+        following += 1 if n_gpus < most else chosen & -chosen  # no set of more than ``most`` types
         if not usable:
             continue
         one_type = n_gpus == 1
