@@ -7,8 +7,9 @@ runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -97,6 +98,18 @@ class PlacementBatch:
     def observation(self) -> dict[str, np.ndarray]:
         return self._observation.arrays()
 
+    def observation_copy(self) -> dict[str, np.ndarray]:
+        """Fresh arrays with what ``observation`` holds."""
+        buffers = self.observation
+        copies = {name: np.empty_like(buffer) for name, buffer in buffers.items()}
+
+        def copy(first: int, end: int) -> None:
+            for name, buffer in buffers.items():
+                copies[name][first:end] = buffer[first:end]
+
+        self._share_out(copy)
+        return copies
+
     @property
     def mask(self) -> np.ndarray:
         return self._view.mask
@@ -147,19 +160,20 @@ class PlacementBatch:
     def step(self, actions: np.ndarray) -> None:
         """One action (N,) for each environment; one outside the mask, such as -1, does nothing."""
         self._actions[:] = actions
-        if self._pool is None:
-            step_many(self._table, self._actions, 0, self.num_envs)
-        else:
-            others = [self._pool.submit(step_many, self._table, self._actions, *ends) for ends in self._ranges[1:]]
-            step_many(self._table, self._actions, *self._ranges[0])
-            for other in others:
-                other.result()
+        self._share_out(partial(step_many, self._table, self._actions))
         self._check()
 
     def close(self) -> None:
         """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
+
+    def _share_out(self, work: Callable[[int, int], object]) -> None:
+        """Let the threads do ``work(first, end)``, each on a range of the environments."""
+        others = [self._pool.submit(work, *ends) for ends in self._ranges[1:]] if self._pool else []
+        work(*self._ranges[0])
+        for other in others:
+            other.result()
 
     def _check(self) -> None:
         if self._view.agent["stalled"].any():

@@ -114,8 +114,7 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
         )
 
     def _observations(self) -> _Observations:
-        buffers = self.batch.observation
-        return {name: buffer.copy() for name, buffer in buffers.items()} if self.copy else buffers
+        return self.batch.observation_copy() if self.copy else self.batch.observation
 
     def _infos(self, who: np.ndarray) -> dict[str, Any]:
         """What every step tells of the environments ``who`` (N,) bool."""
