@@ -179,6 +179,8 @@ def matching_row(
 
 # --- environment steps ----------------------------------------------------------------------------------
 
+STEP_SCENARIOS = ["online", "online-elastic", "philly", "rlscheduler", "load-balance"]
+
 
 def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Decisions through ``gym.make`` and ``gym.make_vec``, each with a fresh observation and mask, resets included.
@@ -357,7 +359,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     matching.add_argument("--milp-seeds", type=int, default=1, help="of those, also by the full MILP (slow)")
     matching.set_defaults(run=benchmark_matching)
     steps = subjects.add_parser("steps", help="decisions per second of the environments")
-    steps.add_argument("--scenarios", nargs="+", default=["online", "online-elastic", "philly"], metavar="NAME")
+    steps.add_argument("--scenarios", nargs="+", default=STEP_SCENARIOS, metavar="NAME")
     steps.add_argument("--num-envs", nargs="*", type=int, default=[1, 64, 512, 4096], metavar="N")
     steps.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
     steps.add_argument("--steps", type=int, default=50_000, help="of all environments, a repeat (default: %(default)s)")

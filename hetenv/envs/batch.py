@@ -7,7 +7,7 @@ runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
@@ -98,18 +98,6 @@ class PlacementBatch:
     def observation(self) -> dict[str, np.ndarray]:
         return self._observation.arrays()
 
-    def observation_copy(self) -> dict[str, np.ndarray]:
-        """Fresh arrays with what ``observation`` holds."""
-        buffers = self.observation
-        copies = {name: np.empty_like(buffer) for name, buffer in buffers.items()}
-
-        def copy(first: int, end: int) -> None:
-            for name, buffer in buffers.items():
-                copies[name][first:end] = buffer[first:end]
-
-        self._share_out(copy)
-        return copies
-
     @property
     def mask(self) -> np.ndarray:
         return self._view.mask
@@ -148,32 +136,41 @@ class PlacementBatch:
 
     # --- moving ----------------------------------------------------------------------------------
 
-    def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None) -> None:
-        """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision."""
+    def begin(
+        self,
+        chosen: np.ndarray,
+        episodes: EpisodeSource | None = None,
+        copies: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision.
+
+        ``copies`` (N, ...) as for ``step``; only the rows ``chosen`` are written.
+        """
         self._actions[chosen] = BEGIN
         for env in chosen.tolist():
             self._lay_out(env, *(episodes or self.episodes).draw(env))
+        addresses = _addresses(copies)
         for env in chosen.tolist():
-            step_many(self._table, self._actions, env, env + 1)
+            step_many(self._table, self._actions, addresses, env, env + 1)
         self._check()
 
-    def step(self, actions: np.ndarray) -> None:
-        """One action (N,) for each environment; one outside the mask, such as -1, does nothing."""
+    def step(self, actions: np.ndarray, copies: Mapping[str, np.ndarray] | None = None) -> None:
+        """One action (N,) for each environment; one outside the mask, such as -1, does nothing.
+
+        ``copies``, contiguous arrays like ``observation``, are filled with what that holds then.
+        """
         self._actions[:] = actions
-        self._share_out(partial(step_many, self._table, self._actions))
+        work = partial(step_many, self._table, self._actions, _addresses(copies))
+        others = [self._pool.submit(work, *ends) for ends in self._ranges[1:]] if self._pool else []
+        work(*self._ranges[0])
+        for other in others:
+            other.result()
         self._check()
 
     def close(self) -> None:
         """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
-
-    def _share_out(self, work: Callable[[int, int], object]) -> None:
-        """Let the threads do ``work(first, end)``, each on a range of the environments."""
-        others = [self._pool.submit(work, *ends) for ends in self._ranges[1:]] if self._pool else []
-        work(*self._ranges[0])
-        for other in others:
-            other.result()
 
     def _check(self) -> None:
         if self._view.agent["stalled"].any():
@@ -237,3 +234,8 @@ class PlacementBatch:
                 array[tuple(map(slice, copy.shape))] = copy
         self._n_jobs[:] = self._table["n_jobs"] = state["n_jobs"]
         self.episodes.set_state(state["episodes"])
+
+
+def _addresses(copies: Mapping[str, np.ndarray] | None) -> np.ndarray:
+    """(5,) int64 for ``copy_observation``; (0,) for None."""
+    return np.array([array.__array_interface__["data"][0] for array in (copies or {}).values()], np.int64)

@@ -17,6 +17,8 @@ from hetenv.envs.view import begin_view, make_observation, make_view
 from hetenv.simulator import Simulator
 from hetenv.simulator.state import Fixed, State
 
+_NOWHERE = np.zeros(0, np.int64)  # copies are made in Python
+
 
 class PlacementSession:
     """The agent's side of ``simulator``; see ``hetenv.envs.placement.PlacementEnv`` for what it sees and does.
@@ -82,7 +84,7 @@ class PlacementSession:
             self.simulator.advance()  # says who waits
 
     def _step(self, fixed: Fixed, state: State, timeline: np.ndarray) -> None:
-        step_many(self._table(fixed, state, timeline), self._action, 0, 1)
+        step_many(self._table(fixed, state, timeline), self._action, _NOWHERE, 0, 1)
 
     def _table(self, fixed: Fixed, state: State, timeline: np.ndarray) -> np.ndarray:
         """(1,) ADDRESS of all arrays, made anew when the simulator has replaced some."""

@@ -4,7 +4,7 @@ A single environment is a batch of one: both run the same machine code.
 """
 
 from hetenv.compiled import njit_inlined, njit_threaded
-from hetenv.envs.addresses import arrays_at
+from hetenv.envs.addresses import arrays_at, copy_observation
 from hetenv.envs.choices import nothing_to_place, refresh_mask, take_action
 from hetenv.envs.observing import observe
 from hetenv.envs.view import forget_jobs
@@ -47,10 +47,11 @@ def step(fixed, state, timeline, view, observation, action):
 
 
 @njit_threaded
-def step_many(table, actions, first, end):
+def step_many(table, actions, copies, first, end):
     """Environments first..end of ``table`` (N,) ADDRESS take one step each; ``actions`` (N,) int64.
 
-    BEGIN makes the state that of time 0; the constants and draws of the episode have been written.
+    BEGIN makes the state that of time 0; the constants and draws of the episode have been written. The observations
+    are copied to ``copies`` as ``copy_observation`` says, while they are in the cache; not if that is of length 0.
     """
     for e in range(first, end):
         fixed, state, timeline, view, observation = arrays_at(table[e])
@@ -59,3 +60,5 @@ def step_many(table, actions, first, end):
             forget_jobs(fixed, view)
             observation.rows[:] = -2  # rows of other jobs
         step(fixed, state, timeline, view, observation, actions[e])
+        if copies.shape[0] > 0:
+            copy_observation(table[e], copies, e)
