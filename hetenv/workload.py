@@ -156,8 +156,10 @@ class Workload:
     def runnable(self, cluster: Cluster) -> np.ndarray:
         """(J,) bool, whether some allocation of the whole cluster lets the job run."""
         fits = (self.speed_on(cluster) > 0) @ cluster.total >= self.min_gpus
+        if self.measured is None:
+            return fits
         rows = self.measured_rows()
-        if self.measured is not None and (rows >= 0).any():
+        if (rows >= 0).any():
             rate = self.measured.for_types(cluster.type_names)  # (R, M, G + 1, 2) iterations/s
             gpus = np.arange(rate.shape[2])
             packed = np.where(gpus <= cluster.largest_node[:, None], rate[..., 0], rate[..., 1])

@@ -156,7 +156,7 @@ def describe_jobs(cluster: Cluster, workload: Workload, jobs: np.ndarray, speed:
     for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
         jobs[name] = getattr(workload, name)
     jobs["max_gpus"] = np.minimum(workload.max_gpus, cluster.n_gpus)
-    jobs["measured_row"] = workload.measured_rows()
+    jobs["measured_row"] = -1 if workload.measured is None else workload.measured_rows()
     speed[:] = workload.speed_on(cluster)
 
 
