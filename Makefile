@@ -23,6 +23,7 @@ bench: $(READY)
 	$(BIN)/python scripts/benchmark.py matching --out runs/matching.json
 	$(BIN)/python scripts/benchmark.py steps --out runs/steps.json
 	$(BIN)/python scripts/benchmark.py replay --out runs/replay.json
+	$(BIN)/python scripts/benchmark.py train --out runs/train.json
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from agents.scorer import Layers, choose, make_inputs
 from hetenv.compiled import njit, njit_threaded
 from hetenv.config import Scenario
 from hetenv.envs.episode import episode_figures
-from hetenv.envs.stepping import settle, step
+from hetenv.envs.stepping import BEGIN, step
 from hetenv.envs.view import begin_view, make_observation, make_view
 from hetenv.errors import StallError
 from hetenv.simulator import Simulator
@@ -100,15 +100,17 @@ def _play_all(fixed, start, state, timeline, view, observation, layers, columns,
     for p in range(finish_s.shape[0]):
         own = Layers(layers.rule[p], layers.pair_in[p], layers.pair_out[p], layers.wait_in[p], layers.wait_out[p])
         _begin(start, state, view, observation)
-        settle(fixed, state, timeline, view, observation)
-        while state.clock[0].n_done < fixed.jobs.shape[0]:
+        action = BEGIN
+        while True:
+            step(fixed, state, timeline, view, observation, action)
+            if view.agent[0].stalled:
+                return -1
+            if state.clock[0].n_done == fixed.jobs.shape[0]:
+                break
             action = choose(
                 observation.jobs, observation.candidates, observation.globals, view.mask, own, columns, inputs
             )
-            step(fixed, state, timeline, view, observation, action)
             n_steps += 1
-            if view.agent[0].stalled:
-                return -1
         for job in range(fixed.jobs.shape[0]):
             finish_s[p, job] = state.jobs[job].finish_s
             queued_s[p] += state.jobs[job].start_s - fixed.jobs[job].arrival_s

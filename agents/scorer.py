@@ -122,7 +122,7 @@ class PairScorer:
     def greedy_actions(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
         """(B,) the action of highest score for each of a batch of observations."""
         actions = np.empty(len(observations["jobs"]), np.int64)
-        _choose_all(
+        choose_all(
             observations["jobs"],
             observations["candidates"],
             observations["globals"],
@@ -141,7 +141,7 @@ def make_inputs(n_places: int) -> np.ndarray:
 
 
 @njit
-def _choose_all(jobs, candidates, globals_, masks, layers, columns, inputs, actions):
+def choose_all(jobs, candidates, globals_, masks, layers, columns, inputs, actions):
     for b in range(actions.shape[0]):
         actions[b] = choose(jobs[b], candidates[b], globals_[b], masks[b], layers, columns, inputs)
 

@@ -102,7 +102,7 @@ class Cluster:
                 groups.append(NodeGroup(name, 1, count % size))
         return cls(tuple(known.get(name, GPUType(name)) for name in gpus), tuple(groups))
 
-    @property
+    @cached_property
     def type_names(self) -> tuple[str, ...]:
         return tuple(gpu_type.name for gpu_type in self.types)
 
@@ -143,7 +143,7 @@ class Cluster:
         """(M,) float64, network link of a node."""
         return np.array([gpu_type.nic_bytes_per_s for gpu_type in self.types])
 
-    @property
+    @cached_property
     def n_gpus(self) -> int:
         return int(self.total.sum())
 

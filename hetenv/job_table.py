@@ -45,23 +45,40 @@ DEFAULTS: dict[str, Any] = {
 
 @lru_cache(maxsize=64)
 def numbered_ids(n_jobs: int) -> np.ndarray:
-    """(J,) job ids "0", "1", ...; the callers copy them."""
-    return np.array([str(job) for job in range(n_jobs)], object)
+    """(J,) job ids "0", "1", ..., read-only."""
+    return _read_only(np.array([str(job) for job in range(n_jobs)], object))
+
+
+@lru_cache(maxsize=1024)
+def _repeated(value: Any, dtype: Any, n_jobs: int) -> np.ndarray:
+    """(J,) of one ``value``, read-only: most columns of drawn jobs are such, and drawing happens at every reset."""
+    return _read_only(np.full(n_jobs, value, dtype))
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def complete_columns(
     n_types: int, speed: np.ndarray, arrival_s: np.ndarray, columns: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Every column of the job table in its dtype; scalars are repeated, what is left out takes its default."""
+    """Every column of the job table in its dtype; scalars are repeated, what is left out takes its default.
+
+    Columns that were given as arrays are copied; the others are read-only.
+    """
     n_jobs = len(arrival_s)
     values = {**DEFAULTS, **columns, "arrival_s": arrival_s}
     values.setdefault("max_gpus", values["min_gpus"])
-    if "job_id" not in values:
-        values["job_id"] = numbered_ids(n_jobs)
     table = {}
     for name, dtype in DTYPES.items():
-        table[name] = np.empty(n_jobs, dtype)
-        table[name][:] = values[name]
+        if name == "job_id" and name not in values:
+            table[name] = numbered_ids(n_jobs)
+        elif isinstance(values[name], (bool, int, float, str)):
+            table[name] = _repeated(values[name], dtype, n_jobs)
+        else:
+            table[name] = np.empty(n_jobs, dtype)
+            table[name][:] = values[name]
     table["speed"] = np.array(speed, float).reshape(n_jobs, n_types)
     return table
 

@@ -90,7 +90,9 @@ class Workload:
                 job = int(np.argmin(good))
                 raise InputError(f"job {job}, {name}", gpus[job], GPU_COUNT_REMEDY)
         measured = columns.pop("measured", None)
-        return cls(tuple(types), measured=measured, **complete_columns(len(types), speed, arrival_s, columns))
+        table = complete_columns(len(types), speed, arrival_s, columns)
+        own = {name: array if array.flags.writeable else array.copy() for name, array in table.items()}
+        return cls(tuple(types), measured=measured, **own)
 
     @classmethod
     def unchecked(
@@ -104,8 +106,9 @@ class Workload:
     ) -> Workload:
         """``build`` for generators, whose jobs obey the schema and the order of arrival by construction.
 
-        It leaves the validation out (most of the cost of a small workload), so that an environment
-        can draw new jobs at every reset. Data from outside goes through ``build`` or ``from_frame``.
+        It leaves the validation out (most of the cost of a small workload), and columns of one value are read-only and
+        shared, so that an environment can draw new jobs at every reset. Data from outside goes through ``build`` or
+        ``from_frame``.
         """
         workload = object.__new__(cls)
         workload.__dict__.update(
@@ -135,6 +138,8 @@ class Workload:
 
     def speed_on(self, cluster: Cluster) -> np.ndarray:
         """(J, M) samples/s of one GPU in the cluster's type order; 0 for types the workload does not know."""
+        if self.types == cluster.type_names:
+            return self.speed.copy()
         speed = np.zeros((len(self), len(cluster.types)))
         for m, name in enumerate(cluster.type_names):
             if name in self.types:
@@ -150,9 +155,11 @@ class Workload:
 
     def runnable(self, cluster: Cluster) -> np.ndarray:
         """(J,) bool, whether some allocation of the whole cluster lets the job run."""
-        fits = (cluster.total * (self.speed_on(cluster) > 0)).sum(axis=1) >= self.min_gpus
+        fits = (self.speed_on(cluster) > 0) @ cluster.total >= self.min_gpus
+        if self.measured is None:
+            return fits
         rows = self.measured_rows()
-        if self.measured is not None and (rows >= 0).any():
+        if (rows >= 0).any():
             rate = self.measured.for_types(cluster.type_names)  # (R, M, G + 1, 2) iterations/s
             gpus = np.arange(rate.shape[2])
             packed = np.where(gpus <= cluster.largest_node[:, None], rate[..., 0], rate[..., 1])

@@ -1,8 +1,9 @@
-"""Measure speed and quality: matching, environment steps, whole-trace replay.
+"""Measure speed and quality: matching, environment steps, whole-trace replay, training.
 
     python scripts/benchmark.py matching --out runs/matching.json   # gap to the optimum and latency, by size
     python scripts/benchmark.py steps                               # decisions per second of the environments
     python scripts/benchmark.py replay --schedulers fifo srtf       # jobs per second of a whole trace
+    python scripts/benchmark.py train                               # environment steps per second of training
 
 Absolute figures depend on the machine and its neighbours; ratios within one run are what to compare. Every
 figure is warm (compiled and run once before) and comes with its spread; the JSON names machine and versions.
@@ -15,6 +16,7 @@ import json
 import platform
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -177,6 +179,8 @@ def matching_row(
 
 # --- environment steps ----------------------------------------------------------------------------------
 
+STEP_SCENARIOS = ["online", "online-elastic", "philly", "rlscheduler", "load-balance"]
+
 
 def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Decisions through ``gym.make`` and ``gym.make_vec``, each with a fresh observation and mask, resets included.
@@ -289,6 +293,39 @@ def benchmark_replay(args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
+# --- training -------------------------------------------------------------------------------------------
+
+
+def benchmark_train(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Environment steps per second of whole training runs, learning included, evaluation left out."""
+    from agents.config import load_config  # only now: torch takes seconds to import
+
+    changes = {"n_timesteps": None, "evaluation": {"episodes": 1, "every_steps": 10**9, "baselines": []}}
+    rows = []
+    for path in args.configs:
+        config = load_config(path, changes | {"max_minutes": args.seconds / 60})
+        train_for(load_config(path, changes | {"max_minutes": 0.01}))  # compile
+        runs = [train_for(config) for _ in range(args.repeats)]
+        rows.append(
+            {
+                "config": path.stem,
+                "scenario": config.load_scenario().name,
+                "steps": int(np.median([steps for steps, _ in runs])),
+                "steps_per_s": spread([steps / seconds for steps, seconds in runs]),
+            }
+        )
+    return rows
+
+
+def train_for(config: Any) -> tuple[int, float]:
+    """Environment steps of a run of its ``max_minutes``, and its seconds."""
+    from agents.training import train
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(config, Path(folder))
+        return run.steps, run.budget.elapsed_s
+
+
 # --- common ---------------------------------------------------------------------------------------------
 
 
@@ -322,7 +359,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     matching.add_argument("--milp-seeds", type=int, default=1, help="of those, also by the full MILP (slow)")
     matching.set_defaults(run=benchmark_matching)
     steps = subjects.add_parser("steps", help="decisions per second of the environments")
-    steps.add_argument("--scenarios", nargs="+", default=["online", "online-elastic", "philly"], metavar="NAME")
+    steps.add_argument("--scenarios", nargs="+", default=STEP_SCENARIOS, metavar="NAME")
     steps.add_argument("--num-envs", nargs="*", type=int, default=[1, 64, 512, 4096], metavar="N")
     steps.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")
     steps.add_argument("--steps", type=int, default=50_000, help="of all environments, a repeat (default: %(default)s)")
@@ -338,7 +375,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     replay.add_argument("--seed", type=int, default=0)
     replay.add_argument("--schedulers", nargs="+", default=["fifo", "srtf"], metavar="NAME")
     replay.set_defaults(run=benchmark_replay)
-    for command in (matching, steps, replay):
+    train = subjects.add_parser("train", help="environment steps per second of training")
+    train.add_argument(
+        "--configs",
+        nargs="+",
+        type=Path,
+        default=[Path("configs/train/ppo-placement.yaml"), Path("configs/train/cma-placement.yaml")],
+        metavar="YAML",
+    )
+    train.add_argument("--seconds", type=float, default=20, help="of each repeat (default: %(default)s)")
+    train.add_argument("--repeats", type=int, default=3)
+    train.set_defaults(run=benchmark_train)
+    for command in (matching, steps, replay, train):
         command.add_argument("--out", type=Path, help="a JSON file for the figures")
     args = parser.parse_args(argv)
     for name in getattr(args, "scenarios", []):

@@ -44,11 +44,21 @@ def package(tmp_path: Path) -> Path:
 
 
 def run_twice(package: Path, cache: Path) -> int:
+    return int(run(package, cache).stdout)
+
+
+def run(package: Path, cache: Path) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": str(package.parent), "HETENV_CACHE_DIR": str(cache)}
     script = "from hetenv.caller import twice; print(twice(0))"
     done = subprocess.run([sys.executable, "-c", script], env=env, cwd=package.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return int(done.stdout)
+    return done
+
+
+def test_compiling_is_announced_in_one_line_and_only_then(package: Path, tmp_path: Path) -> None:
+    said = run(package, tmp_path / "cache").stderr
+    assert said == f"hetenv: compiling kernels, once; they are kept in {tmp_path / 'cache' / 'numba'}\n"
+    assert run(package, tmp_path / "cache").stderr == ""
 
 
 def test_a_changed_helper_in_another_module_is_compiled_in(package: Path, tmp_path: Path) -> None:
@@ -91,3 +101,18 @@ def test_a_changed_constant_of_another_module_is_compiled_in(package: Path, tmp_
     assert run_twice(package, tmp_path / "cache") == 2
     (package / "prose.py").write_text("OFFSET = 10\n")
     assert run_twice(package, tmp_path / "cache") == 20
+
+
+def test_a_private_kernel_is_refused_to_python_and_open_to_kernels() -> None:
+    @hetenv.compiled.njit_in_place
+    def _half(x: float) -> float:
+        return x / 2
+
+    @hetenv.compiled.njit_in_place
+    def quarter(x: float) -> float:
+        return _half(_half(x))
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match="by kernels alone"):
+            _half(1.0)
+        assert quarter(1.0) == 0.25

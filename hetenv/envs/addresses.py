@@ -133,3 +133,24 @@ def arrays_at(at):
         _array(at.observation_rows, (n_rows,), np.int64),
     )
     return fixed, state, _array(at.timeline, (at.n_segments,), SEGMENT), view, observation
+
+
+@njit
+def copy_observation(at, copies, e):
+    """Copy the observation of the environment with ADDRESS ``at`` into row ``e`` of arrays (N, ...) float32.
+
+    ``copies`` (5,) int64 has their addresses, in the order of ``Observation``.
+    """
+    _copy_floats(at.observation_jobs, copies[0], e, at.n_rows * at.n_job)
+    _copy_floats(at.observation_candidates, copies[1], e, at.n_rows * at.n_places * at.n_candidate)
+    _copy_floats(at.observation_types, copies[2], e, at.n_types * at.n_type)
+    _copy_floats(at.observation_globals, copies[3], e, at.n_global)
+    _copy_floats(at.observation_action_mask, copies[4], e, at.n_rows * at.n_places + 1)
+
+
+@njit
+def _copy_floats(source, rows, e, n):
+    source_floats: Any = _array(source, (n,), np.float32)
+    target_floats: Any = _array(rows + 4 * n * e, (n,), np.float32)
+    for at in range(n):
+        target_floats[at] = source_floats[at]

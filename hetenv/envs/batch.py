@@ -7,8 +7,9 @@ runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -17,10 +18,10 @@ import numpy as np
 from hetenv.config import Scenario
 from hetenv.envs.addresses import SHARED, address_table
 from hetenv.envs.episode import episode_figures
-from hetenv.envs.stepping import begin_many, step_many
+from hetenv.envs.stepping import BEGIN, step_many
 from hetenv.envs.view import View, aligned_zeros, make_observation, make_view, set_constants
 from hetenv.errors import InputError, StallError
-from hetenv.simulator.state import SEGMENT, Fixed, State, fixed_part, initial_state
+from hetenv.simulator.state import JOB_SPEC, SEGMENT, Fixed, State, describe_jobs, initial_state
 from hetenv.workload import Workload
 
 _UNRECORDED = np.zeros(0, SEGMENT)  # a batch keeps no timeline
@@ -82,14 +83,14 @@ class PlacementBatch:
                 raise InputError(name, value, "give a whole number of at least 1")
         self.scenario, self.num_envs, self.episodes = scenario, num_envs, episodes
         simulator = scenario.make_simulator()
-        self._cluster, self._rules = simulator.cluster, simulator.fixed.rules
+        self._cluster, self._measured = simulator.cluster, simulator.workload.measured
         ends = np.linspace(0, num_envs, num_threads + 1).astype(int).tolist()
         self._ranges = list(pairwise(ends))
         self._pool = ThreadPoolExecutor(num_threads - 1) if num_threads > 1 else None
         self._observation = make_observation(scenario, len(self._cluster.types), (num_envs,))
         self._n_jobs = np.zeros(num_envs, np.int64)
         self._actions = np.zeros(num_envs, np.int64)
-        self._make_room(simulator.fixed)
+        self._make_room(simulator.fixed, len(simulator.workload))
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -135,23 +136,35 @@ class PlacementBatch:
 
     # --- moving ----------------------------------------------------------------------------------
 
-    def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None) -> None:
-        """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision."""
+    def begin(
+        self,
+        chosen: np.ndarray,
+        episodes: EpisodeSource | None = None,
+        copies: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision.
+
+        ``copies`` (N, ...) as for ``step``; only the rows ``chosen`` are written.
+        """
+        self._actions[chosen] = BEGIN
         for env in chosen.tolist():
             self._lay_out(env, *(episodes or self.episodes).draw(env))
-        begin_many(self._table, np.asarray(chosen, np.int64))
+        addresses = _addresses(copies)
+        for env in chosen.tolist():
+            step_many(self._table, self._actions, addresses, env, env + 1)
         self._check()
 
-    def step(self, actions: np.ndarray) -> None:
-        """One action (N,) for each environment; one outside the mask, such as -1, does nothing."""
+    def step(self, actions: np.ndarray, copies: Mapping[str, np.ndarray] | None = None) -> None:
+        """One action (N,) for each environment; one outside the mask, such as -1, does nothing.
+
+        ``copies``, contiguous arrays like ``observation``, are filled with what that holds then.
+        """
         self._actions[:] = actions
-        if self._pool is None:
-            step_many(self._table, self._actions, 0, self.num_envs)
-        else:
-            others = [self._pool.submit(step_many, self._table, self._actions, *ends) for ends in self._ranges[1:]]
-            step_many(self._table, self._actions, *self._ranges[0])
-            for other in others:
-                other.result()
+        work = partial(step_many, self._table, self._actions, _addresses(copies))
+        others = [self._pool.submit(work, *ends) for ends in self._ranges[1:]] if self._pool else []
+        work(*self._ranges[0])
+        for other in others:
+            other.result()
         self._check()
 
     def close(self) -> None:
@@ -166,43 +179,43 @@ class PlacementBatch:
 
     # --- memory ----------------------------------------------------------------------------------
 
-    def _make_room(self, fixed: Fixed) -> None:
-        """Arrays for as many jobs as ``fixed`` has; what they held before is kept."""
-        lead, n_jobs = (self.num_envs,), len(fixed.jobs)
+    def _make_room(self, fixed: Fixed, n_jobs: int) -> None:
+        """Arrays for ``n_jobs`` jobs, the rest as in ``fixed``; what they held before is kept."""
+        lead, n_types = (self.num_envs,), len(self._cluster.types)
         before: tuple[Any, ...] = (self._fixed, self._state, self._view) if self._n_jobs.any() else ()
-        blank = initial_state(self._cluster, fixed)
+        blank = initial_state(self._cluster, fixed._replace(jobs=np.zeros(n_jobs, JOB_SPEC)))
         self._fixed: Fixed = fixed._replace(
-            jobs=aligned_zeros((*lead, n_jobs), fixed.jobs.dtype),
-            speed=aligned_zeros((*lead, *fixed.speed.shape), fixed.speed.dtype),
+            jobs=aligned_zeros((*lead, n_jobs), JOB_SPEC), speed=aligned_zeros((*lead, n_jobs, n_types), np.float64)
         )
         self._state: State = State(*(aligned_zeros((*lead, *array.shape), array.dtype) for array in blank))
-        self._view: View = make_view(self.scenario, n_jobs, len(self._cluster.types), self._cluster.n_gpus, lead)
+        self._view: View = make_view(self.scenario, n_jobs, n_types, self._cluster.n_gpus, lead)
         if before:
             for old, new in zip(before, (self._fixed, self._state, self._view), strict=True):
                 for name in (name for name in old._fields if name not in SHARED):
                     array = getattr(old, name)
                     getattr(new, name)[tuple(map(slice, array.shape))] = array
+        self._state.nodes[:] = blank.nodes
         set_constants(self._view, self.scenario)
-        self._state_bytes = [_as_bytes(array) for array in self._state]
-        self._blank_bytes = [_as_bytes(array[None])[0] for array in blank]
         self._table = address_table(self._fixed, self._state, self._view, self._observation, _UNRECORDED, self._n_jobs)
 
     def _lay_out(self, env: int, workload: Workload, rng: np.random.Generator) -> None:
-        """Write the first state of an episode into the slices of environment ``env``."""
-        fixed = fixed_part(self._cluster, workload, self._rules)
-        if len(workload) > self._fixed.jobs.shape[1]:
-            self._make_room(fixed)
-        tables = fixed.measured, self._fixed.measured
-        if any(map(len, tables)) and not np.array_equal(*tables):
-            raise InputError("workload", "another table of measured throughputs", "use one table for a whole batch")
+        """Write the constants and the draws of an episode into the slices of environment ``env``."""
         n_jobs = len(workload)
+        if n_jobs > self._fixed.jobs.shape[1]:
+            self._make_room(self._fixed, n_jobs)
+        if workload.measured is not self._measured:
+            self._check_measured(workload)
+        describe_jobs(self._cluster, workload, self._fixed.jobs[env, :n_jobs], self._fixed.speed[env, :n_jobs])
         self._n_jobs[env] = self._table["n_jobs"][env] = n_jobs
-        _as_bytes(self._fixed.jobs[env, :n_jobs])[:] = _as_bytes(fixed.jobs)
-        self._fixed.speed[env, :n_jobs] = fixed.speed
-        for array, blank in zip(self._state_bytes, self._blank_bytes, strict=True):
-            array[env] = blank
-        self._state.jobs["remaining"][env, :n_jobs] = fixed.jobs["iterations"]
         rng.random(dtype=np.float32, out=self._view.draws[env, :n_jobs])
+
+    def _check_measured(self, workload: Workload) -> None:
+        """Raise InputError unless ``workload`` has the batch's throughputs, which all environments share."""
+        same = not len(self._fixed.measured)
+        if workload.measured is not None:
+            same = np.array_equal(workload.measured.for_types(self._cluster.type_names), self._fixed.measured)
+        if not same:
+            raise InputError("workload", "another table of measured throughputs", "use one table for a whole batch")
 
     def get_state(self) -> dict[str, Any]:
         """All that the future depends on, generators included."""
@@ -223,6 +236,6 @@ class PlacementBatch:
         self.episodes.set_state(state["episodes"])
 
 
-def _as_bytes(array: np.ndarray) -> np.ndarray:
-    """(N, bytes) uint8 view of ``array`` (N, ...): so records are copied whole, not field by field."""
-    return array.view(np.uint8).reshape(len(array), -1)
+def _addresses(copies: Mapping[str, np.ndarray] | None) -> np.ndarray:
+    """(5,) int64 for ``copy_observation``; (0,) for None."""
+    return np.array([array.__array_interface__["data"][0] for array in (copies or {}).values()], np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hetenv.compiled import njit_in_place as njit
 from hetenv.performance import ring_allreduce_s
+from hetenv.simulator.fastest import order_types
 from hetenv.simulator.kernels import job_rate
 
 # Record types have no padding, so that equal states have equal bytes.
@@ -24,7 +25,7 @@ IDEAL = np.dtype([("iteration_s", "f8"), ("types", "i8")], align=True)  # the fa
 
 
 @njit
-def packed_rate(fixed, job, counts):
+def _packed_rate(fixed, job, counts):
     """Iterations/s of ``job`` on ``counts`` (M,) packed onto empty nodes, and whether one node suffices."""
     used = 0
     one_node = False
@@ -52,36 +53,39 @@ def propose_candidates(fixed, job, draws, kept, candidates, ideal, scratch):
     spec = fixed.jobs[job]
     n_kept = 0
     fastest_first, counts = scratch[0], scratch[1]
-    _order_types(fixed.speed[job], fastest_first)
+    order_types(fixed.speed[job], fastest_first)
     for n_gpus in range(spec.max_gpus + 1):
         ideal[n_gpus].iteration_s = np.inf
     if spec.measured_row >= 0:
         _rank_measured(fixed, job, ideal)
     else:
-        _rank_by_speed(fixed, job, fastest_first, ideal)
+        _rank_by_speed(fixed, job, fastest_first, False, ideal)
 
     least = spec.min_gpus
     while ideal[least].iteration_s == np.inf:
         least += 1  # sizes that were not measured; the simulator refuses jobs without any
     _ideal_counts(fixed, fastest_first, ideal[least].types, least, counts)
     n_kept = _offer(fixed, job, counts, least, kept, candidates, n_kept)
-    n_kept = _offer_single_types(fixed, job, least, counts, kept, candidates, n_kept)
+    n_kept = _offer_single_types(fixed, job, least, kept, candidates, n_kept)
     n_gpus = least
-    while n_gpus < spec.max_gpus:
+    while n_gpus < spec.max_gpus and n_kept < candidates.shape[0]:
         n_gpus = min(2 * n_gpus, spec.max_gpus)
         if ideal[n_gpus].iteration_s < np.inf:
             _ideal_counts(fixed, fastest_first, ideal[n_gpus].types, n_gpus, counts)
             n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
     n_gpus = least
-    while n_gpus < spec.max_gpus:
+    while n_gpus < spec.max_gpus and n_kept < candidates.shape[0]:
         n_gpus = min(2 * n_gpus, spec.max_gpus)
-        n_kept = _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept)
-    for s in range(draws.shape[0]):
-        if n_kept == candidates.shape[0]:
-            break
-        n_gpus = _draw_mix(fixed, job, draws[s], least, counts)
-        if n_gpus > 1:  # one GPU of each type is offered already
-            n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
+        n_kept = _offer_single_types(fixed, job, n_gpus, kept, candidates, n_kept)
+    if n_kept < candidates.shape[0] and spec.max_gpus > 1:
+        if spec.measured_row < 0:
+            _rank_by_speed(fixed, job, fastest_first, True, ideal)
+        for s in range(draws.shape[0]):
+            if n_kept == candidates.shape[0]:
+                break
+            n_gpus = _draw_mix(fixed, job, draws[s], least, counts)
+            if n_gpus > 1:  # one GPU of each type is offered already
+                n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
     for s in range(n_kept):
         candidates[s].same_size = min(1.0, candidates[s].rate * ideal[candidates[s].n_gpus].iteration_s)
     return n_kept
@@ -90,15 +94,13 @@ def propose_candidates(fixed, job, draws, kept, candidates, ideal, scratch):
 @njit
 def _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept):
     """Keep ``counts`` as the next candidate if it can run and is not kept already; returns the new number."""
-    if n_kept == candidates.shape[0]:
-        return n_kept
     for s in range(n_kept):
         same = candidates[s].n_gpus == n_gpus
         for m in range(counts.shape[0]):
             same = same and kept[s, m] == counts[m]
         if same:
             return n_kept
-    rate, one_node = packed_rate(fixed, job, counts)
+    rate, one_node = _packed_rate(fixed, job, counts)
     if rate <= 0.0:
         return n_kept
     for m in range(counts.shape[0]):
@@ -110,38 +112,60 @@ def _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept):
 
 
 @njit
-def _offer_single_types(fixed, job, n_gpus, counts, kept, candidates, n_kept):
-    """Offer ``n_gpus`` of each type alone."""
-    for m in range(counts.shape[0]):
-        if n_gpus <= fixed.types[m].total:
-            counts[:] = 0
-            counts[m] = n_gpus
-            n_kept = _offer(fixed, job, counts, n_gpus, kept, candidates, n_kept)
+def _offer_single_types(fixed, job, n_gpus, kept, candidates, n_kept):
+    """Offer ``n_gpus`` of each type alone, as ``_offer`` would."""
+    for m in range(fixed.types.shape[0]):
+        if n_kept == candidates.shape[0]:
+            break
+        if n_gpus > fixed.types[m].total:
+            continue
+        same = False
+        for s in range(n_kept):
+            same = same or (candidates[s].n_gpus == n_gpus and kept[s, m] == n_gpus)
+        if same:
+            continue
+        one_node = n_gpus <= fixed.types[m].largest_node
+        rate = _rate_on_type(fixed, job, m, n_gpus, one_node)
+        if rate <= 0.0:
+            continue
+        for other in range(fixed.types.shape[0]):
+            kept[n_kept, other] = 0
+        kept[n_kept, m] = n_gpus
+        candidates[n_kept].rate = rate
+        candidates[n_kept].n_gpus = n_gpus
+        candidates[n_kept].one_node = one_node
+        n_kept += 1
     return n_kept
 
 
 @njit
-def _order_types(speed, order):
-    """Write into ``order`` (M,) the types from the fastest to the slowest, equal ones in their order."""
-    for m in range(order.shape[0]):
-        at = m
-        while at > 0 and speed[order[at - 1]] < speed[m]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = m
+def _rate_on_type(fixed, job, m, n_gpus, one_node):
+    """Iterations/s of ``job`` on ``n_gpus`` of type ``m`` alone, as ``job_rate`` has it."""
+    spec = fixed.jobs[job]
+    if spec.measured_row >= 0:
+        if n_gpus >= fixed.measured.shape[2]:
+            return 0.0
+        return fixed.measured[spec.measured_row, m, n_gpus, 0 if one_node else 1]
+    speed = fixed.speed[job, m]
+    if speed <= 0.0:
+        return 0.0
+    link = fixed.types[m].intra_bytes_per_s if one_node else fixed.types[m].nic_bytes_per_s
+    return 1.0 / (spec.batch / (n_gpus * speed) + ring_allreduce_s(n_gpus, spec.grad_bytes, link))
 
 
 @njit
-def _rank_by_speed(fixed, job, fastest_first, ideal):
-    """Least iteration time on the whole cluster, and the types (a bit each) that give it, for every size at once.
+def _rank_by_speed(fixed, job, fastest_first, every_size, ideal):
+    """Least iteration time on the whole cluster, and the types (a bit each) that give it, for several sizes at once.
 
-    As ``hetenv.simulator.fastest``: every set of types; the set settles the link, so within it speed decides,
-    one GPU of each type, then the fastest left.
+    The sizes are all up to the most, or only the least one and its doubles. As ``hetenv.simulator.fastest``: every
+    set of types; the set settles the link, so within it speed decides, one GPU of each type, then the fastest left.
     """
     speed, spec, even_split = fixed.speed[job], fixed.jobs[job], fixed.rules[0].even_split
     n_types = speed.shape[0]
     most = spec.max_gpus
-    for chosen in range(1, 2**n_types):
+    following = 1
+    while following < 2**n_types:
+        chosen = following
         usable = True
         n_gpus, only = 0, 0
         total_speed, slowest, nic = 0.0, np.inf, np.inf
@@ -153,19 +177,24 @@ def _rank_by_speed(fixed, job, fastest_first, ideal):
                 total_speed += speed[m]
                 slowest = min(slowest, speed[m])
                 nic = min(nic, fixed.types[m].nic_bytes_per_s)
+        following += 1 if n_gpus < most else chosen & -chosen  # no set of more than ``most`` types
         if not usable:
             continue
         one_type = n_gpus == 1
         rank, added = 0, 1  # GPUs of the type fastest_first[rank] taken so far
+        asked = spec.min_gpus  # next size to rank
         while n_gpus <= most:
-            compute_s = spec.batch / (n_gpus * slowest) if even_split else spec.batch / total_speed
-            if compute_s < ideal[n_gpus].iteration_s:  # before the network, which costs most of the time here
-                one_node = one_type and n_gpus <= fixed.types[only].largest_node
-                link = fixed.types[only].intra_bytes_per_s if one_node else nic
-                step_s = compute_s + ring_allreduce_s(n_gpus, spec.grad_bytes, link)
-                if step_s < ideal[n_gpus].iteration_s:
-                    ideal[n_gpus].iteration_s = step_s
-                    ideal[n_gpus].types = chosen
+            while asked < n_gpus:
+                asked = asked + 1 if every_size else min(2 * asked, most)
+            if asked == n_gpus:
+                compute_s = spec.batch / (n_gpus * slowest) if even_split else spec.batch / total_speed
+                if compute_s < ideal[n_gpus].iteration_s:  # before the network, which costs most of the time here
+                    one_node = one_type and n_gpus <= fixed.types[only].largest_node
+                    link = fixed.types[only].intra_bytes_per_s if one_node else nic
+                    step_s = compute_s + ring_allreduce_s(n_gpus, spec.grad_bytes, link)
+                    if step_s < ideal[n_gpus].iteration_s:
+                        ideal[n_gpus].iteration_s = step_s
+                        ideal[n_gpus].types = chosen
             while rank < n_types and (
                 not chosen >> fastest_first[rank] & 1 or added == fixed.types[fastest_first[rank]].total
             ):

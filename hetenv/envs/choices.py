@@ -112,16 +112,12 @@ def _free_gpus(fixed, state, view):
 
 
 @njit
-def any_placement(fixed, state, view):
-    """Choose the window; whether anything in it can be placed."""
-    n_free, spare = _free_gpus(fixed, state, view)
-    if n_free == 0 and view.agent[0].running_may_change == 0:
-        return False
-    choose_window(fixed, state, view)
-    for w in range(view.window.shape[0]):
-        if view.window[w] >= 0 and _mark(fixed, state, view, w, n_free, spare, True):
-            return True
-    return False
+def nothing_to_place(state, view):
+    """Whether a look at the free GPUs is enough to say that no placement is possible."""
+    n_free = 0
+    for m in range(state.uses.shape[0]):
+        n_free += state.uses[m].free
+    return n_free == 0 and view.agent[0].running_may_change == 0
 
 
 @njit
@@ -140,7 +136,7 @@ def refresh_mask(fixed, state, view):
     view.mask[:] = False
     for w in range(view.window.shape[0]):
         if view.window[w] >= 0:
-            found |= _mark(fixed, state, view, w, n_free, spare, False)
+            found |= _mark(fixed, state, view, w, n_free, spare)
     clock = state.clock[0]
     stuck = clock.n_running == 0 and clock.next_arrival == fixed.jobs.shape[0]
     must_place = found and view.agent[0].one_shot > 0 and clock.n_active > clock.n_running
@@ -149,8 +145,8 @@ def refresh_mask(fixed, state, view):
 
 
 @njit
-def _mark(fixed, state, view, w, n_free, spare, only_ask):
-    """Mark what the job at place ``w`` can do; whether that is anything. ``only_ask`` stops at the first."""
+def _mark(fixed, state, view, w, n_free, spare):
+    """Mark what the job at place ``w`` can do; whether that is anything."""
     job = view.window[w]
     if view.seen[job].n_candidates == 0:
         _see(fixed, view, job)
@@ -179,8 +175,6 @@ def _mark(fixed, state, view, w, n_free, spare, only_ask):
             fits = fits and asked <= state.uses[m].free + held
             same = same and asked == held
         if fits and not same:
-            if only_ask:
-                return True
             view.mask[w * n_places + s] = True
             found = True
     clock = state.clock[0]

@@ -79,7 +79,7 @@ def episode_figures(
     makespan_s = time_s - float(arrival_s[0])
     held_gpu_s = float((cluster.total * time_s + busy_gpu_s).sum())
     return {
-        "mean_jct_s": float(jct_s.mean()),
+        "mean_jct_s": float(np.add.reduce(jct_s)) / len(jct_s),
         "p95_jct_s": _percentile(jct_s, 95),
         "makespan_s": makespan_s,
         "utilization": held_gpu_s / (cluster.n_gpus * makespan_s),

@@ -24,14 +24,14 @@ def observe(fixed, state, view, observation):
         observation.types[m, 3] = 0.0
         view.release_s[m] = np.inf
     _move_rows(state, view.window, observation)
-    soonest = view.soonest[: _find_soonest(state, view.soonest)]
+    n_soonest = -1  # not looked for yet
     n_shown = 0
     for w in range(view.window.shape[0]):
         job = view.window[w]
         if job >= 0:
             n_shown += 1
             observation.types[view.seen[job].fastest_type, 3] += 1.0
-            _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, soonest)
+            n_soonest = _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, n_soonest)
         elif observation.rows[w] != -1:
             observation.rows[w] = -1
             observation.jobs[w, :] = 0.0
@@ -146,8 +146,8 @@ def _move_row(observation, source, target):
 
 
 @njit
-def _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, soonest):
-    """The row of ``job`` and its candidates at place ``w``."""
+def _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, n_soonest):
+    """The row of ``job`` and its candidates at place ``w``; returns ``n_soonest`` as ``_observe_free`` does."""
     record = state.jobs[job]
     spec = fixed.jobs[job]
     seen = view.seen[job]
@@ -172,7 +172,8 @@ def _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, so
     out[3] = _squash(age_s, scale)
     out[4] = fastest_s / (age_s + fastest_s) if fastest_s > 0.0 else 0.0
     out[10] = seen.changed_at == view.agent[0].epoch
-    _observe_free(state, view, observation.candidates[w], job, w * view.candidates.shape[1], now, scale, soonest)
+    first_action = w * view.candidates.shape[1]
+    return _observe_free(state, view, observation.candidates[w], job, first_action, now, scale, n_soonest)
 
 
 @njit
@@ -202,22 +203,34 @@ def _observe_candidates(fixed, state, view, out, job, now, remaining, scale, n_g
 
 
 @njit
-def _observe_free(state, view, out, job, first_action, now, scale, soonest):
-    """What depends on the free GPUs: mask, scarcity and wait, and whether GPUs can be given back."""
+def _observe_free(state, view, out, job, first_action, now, scale, n_soonest):
+    """What depends on the free GPUs: mask, scarcity and wait, and whether GPUs can be given back.
+
+    Returns how many of ``view.soonest`` are known: ``n_soonest``, -1 for none, or more once they were needed.
+    """
     n_types = state.uses.shape[0]
     n_candidates = view.seen[job].n_candidates
     for s in range(n_candidates):
         scarcity = 0.0
+        fits = True
         for m in range(n_types):
             asked = view.counts[job, s, m]
             if asked > 0:
                 free = state.uses[m].free + state.counts[job, m]
                 scarcity = max(scarcity, asked / free if free > asked else 1.0)
+                fits = fits and free >= asked
         out[s, 1] = view.mask[first_action + s]
         out[s, 8] = scarcity
-        out[s, 11] = _squash(_wait_s(state, view.counts[job, s], state.counts[job], soonest, now), scale)
+        if fits:
+            out[s, 11] = 0.0
+        else:
+            if n_soonest < 0:
+                n_soonest = _find_soonest(state, view.soonest)
+            wait_s = _wait_s(state, view.counts[job, s], state.counts[job], view.soonest[:n_soonest], now)
+            out[s, 11] = _squash(wait_s, scale)
     last = out.shape[0] - 1
     if n_candidates <= last and view.mask[first_action + last]:  # give all back
         out[last, 0] = 1.0
         out[last, 1] = 1.0
         out[last, 10] = -1.0
+    return n_soonest

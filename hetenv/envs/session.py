@@ -12,12 +12,12 @@ from hetenv.config import Scenario
 from hetenv.envs.addresses import address_table
 from hetenv.envs.choices import refresh_mask, take_action
 from hetenv.envs.observing import observe
-from hetenv.envs.stepping import begin_many, step_many
+from hetenv.envs.stepping import BEGIN, step_many
 from hetenv.envs.view import begin_view, make_observation, make_view
 from hetenv.simulator import Simulator
 from hetenv.simulator.state import Fixed, State
 
-_FIRST = np.zeros(1, np.int64)
+_NOWHERE = np.zeros(0, np.int64)  # copies are made in Python
 
 
 class PlacementSession:
@@ -61,9 +61,8 @@ class PlacementSession:
         return int(self.simulator.change(take_action, self.view, action))
 
     def begin(self) -> None:
-        """From the simulator's first epoch on, let time pass until something can be placed, and observe."""
-        self.simulator.change(self._begin)
-        self._check()
+        """From time 0 on, let time pass until something can be placed, and observe."""
+        self.step(BEGIN)
 
     def step(self, action: int) -> None:
         """Act and settle; what came of it is in ``view.agent``."""
@@ -84,11 +83,8 @@ class PlacementSession:
         if self.view.agent["stalled"][0]:
             self.simulator.advance()  # says who waits
 
-    def _begin(self, fixed: Fixed, state: State, timeline: np.ndarray) -> None:
-        begin_many(self._table(fixed, state, timeline), _FIRST)
-
     def _step(self, fixed: Fixed, state: State, timeline: np.ndarray) -> None:
-        step_many(self._table(fixed, state, timeline), self._action, 0, 1)
+        step_many(self._table(fixed, state, timeline), self._action, _NOWHERE, 0, 1)
 
     def _table(self, fixed: Fixed, state: State, timeline: np.ndarray) -> np.ndarray:
         """(1,) ADDRESS of all arrays, made anew when the simulator has replaced some."""

@@ -80,7 +80,9 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
         self._done[chosen] = False
         who = np.zeros(self.num_envs, np.bool_)
         who[chosen] = True
-        return self._observations(), self._infos(who)
+        buffers = self.batch.observation
+        observations = {name: buffer.copy() for name, buffer in buffers.items()} if self.copy else buffers
+        return observations, self._infos(who)
 
     def step(self, actions: np.ndarray) -> tuple[_Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         actions = np.array(actions, np.int64)
@@ -88,16 +90,18 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
         actions[over] = -1
         if self.strict:
             self._refuse_invalid(actions, ~self._done)
-        self.batch.step(actions)
+        observations = self._room()
+        copies = observations if self.copy else None
+        self.batch.step(actions, copies)
         reward, invalid, done = self.batch.reward, self.batch.invalid, self.batch.done
         if len(over):
-            self.batch.begin(over)
+            self.batch.begin(over, copies=copies)
             done[over] = invalid[over] = False
         ended = np.flatnonzero(done)
         infos: dict[str, Any] = {}
         if len(ended) and self._same_step:
             infos = self._final_infos(ended, invalid)
-            self.batch.begin(ended)
+            self.batch.begin(ended, copies=copies)
             invalid[ended] = False
         else:
             self._done = done
@@ -106,16 +110,17 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
         if invalid.any():
             infos |= {"invalid_action": invalid, "_invalid_action": invalid.copy()}
         return (
-            self._observations(),
+            observations,
             reward,
             done,
             np.zeros(self.num_envs, np.bool_),
             self._infos(self._everyone) | infos,
         )
 
-    def _observations(self) -> _Observations:
+    def _room(self) -> _Observations:
+        """Arrays for the observations of a step: fresh ones, or without ``copy`` the buffers."""
         buffers = self.batch.observation
-        return {name: buffer.copy() for name, buffer in buffers.items()} if self.copy else buffers
+        return {name: np.empty_like(buffer) for name, buffer in buffers.items()} if self.copy else buffers
 
     def _infos(self, who: np.ndarray) -> dict[str, Any]:
         """What every step tells of the environments ``who`` (N,) bool."""

@@ -137,15 +137,24 @@ def _size_limits(fixed, state, job):
 
 
 @njit
+def _freest_node(nodes, first, end):
+    """Free GPUs of the freest of the nodes first..end; a loop without branches, as there may be thousands."""
+    most = np.int32(0)
+    for node in range(first, end):
+        most = max(most, nodes[node].free)
+    return most
+
+
+@njit
 def fastest_run_s(fixed, state, nodes, free, job, counts):
     """Fill ``counts`` with the fastest allocation of ``free`` (M,) and return the seconds to the finish."""
     least, most = _size_limits(fixed, state, job)
     if free.sum() < least:
         counts[:] = 0
         return np.inf
-    room = np.zeros(free.shape[0], np.int64)
-    for node in range(nodes.shape[0]):
-        room[nodes[node].type] = max(room[nodes[node].type], nodes[node].free)
+    room = np.empty(free.shape[0], np.int64)
+    for m in range(free.shape[0]):
+        room[m] = _freest_node(nodes, fixed.types[m].first_node, fixed.types[m].end_node)
     record = state.jobs[job]
     restart_s = fixed.jobs[job].restart_s if record.size > 0 else 0.0
     return restart_s + record.remaining * fastest_counts(fixed, job, least, most, free, room, counts)

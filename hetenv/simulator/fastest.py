@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hetenv.compiled import njit
+from hetenv.compiled import njit, njit_in_place
 from hetenv.performance import ring_allreduce_s
 
 
@@ -33,6 +33,17 @@ def fastest_counts(fixed, job, least, most, free, room, counts):
     return _fastest_by_speed(fixed, job, least, most, free, room, counts)
 
 
+@njit_in_place
+def order_types(speed, order):
+    """Write into ``order`` (M,) the types from the fastest to the slowest, equal ones in their order."""
+    for m in range(order.shape[0]):
+        at = m
+        while at > 0 and speed[order[at - 1]] < speed[m]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = m
+
+
 @njit
 def _fastest_measured(fixed, job, least, most, free, room, counts):
     """Measured jobs run on one type at a time: try every type and size."""
@@ -57,9 +68,12 @@ def _fastest_by_speed(fixed, job, least, most, free, room, counts):
     """
     speed, spec, even_split = fixed.speed[job], fixed.jobs[job], fixed.rules[0].even_split
     n_types = free.shape[0]
-    fastest_first = np.argsort(-speed, kind="mergesort")
+    fastest_first = np.empty(n_types, np.int64)
+    order_types(speed, fastest_first)
     best_s, best_set, best_gpus = np.inf, 0, 0
-    for chosen in range(1, 2**n_types):
+    following = 1
+    while following < 2**n_types:
+        chosen = following
         usable = True
         n_gpus, only = 0, 0
         total_speed, slowest, nic = 0.0, np.inf, np.inf
@@ -71,6 +85,7 @@ def _fastest_by_speed(fixed, job, least, most, free, room, counts):
                 total_speed += speed[m]
                 slowest = min(slowest, speed[m])
                 nic = min(nic, fixed.types[m].nic_bytes_per_s)
+        following += 1 if n_gpus < most else chosen & -chosen  # no set of more than ``most`` types
         if not usable:
             continue
         one_type = n_gpus == 1

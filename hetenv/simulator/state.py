@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hetenv.cluster import Cluster
+from hetenv.compiled import njit_in_place as njit
 from hetenv.workload import Workload
 
 # Record types have no padding, so that equal states have equal bytes.
@@ -129,13 +130,6 @@ class State(NamedTuple):
 
 def fixed_part(cluster: Cluster, workload: Workload, rules: np.ndarray) -> Fixed:
     """The constants of a run under ``rules`` (1,) RULES; raises InputError for a job that the cluster can never run."""
-    workload.check_runnable(cluster)
-    jobs = np.zeros(len(workload), JOB_SPEC)
-    for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
-        jobs[name] = getattr(workload, name)
-    jobs["max_gpus"] = np.minimum(workload.max_gpus, cluster.n_gpus)
-    jobs["measured_row"] = workload.measured_rows()
-
     types = np.zeros(len(cluster.types), TYPE_SPEC)
     types["intra_bytes_per_s"] = cluster.intra_bytes_per_s
     types["nic_bytes_per_s"] = cluster.nic_bytes_per_s
@@ -147,27 +141,88 @@ def fixed_part(cluster: Cluster, workload: Workload, rules: np.ndarray) -> Fixed
     measured = np.zeros((0, len(types), 1, 2))
     if workload.measured is not None:
         measured = workload.measured.for_types(cluster.type_names)
-    return Fixed(jobs, workload.speed_on(cluster), types, measured, rules)
+    fixed = Fixed(np.zeros(len(workload), JOB_SPEC), np.zeros((len(workload), len(types))), types, measured, rules)
+    describe_jobs(cluster, workload, fixed.jobs, fixed.speed)
+    return fixed
+
+
+def describe_jobs(cluster: Cluster, workload: Workload, jobs: np.ndarray, speed: np.ndarray) -> None:
+    """Write ``workload`` into ``jobs`` (J,) JOB_SPEC and ``speed`` (J, M).
+
+    Raises:
+        InputError: a job that the cluster can never run.
+    """
+    workload.check_runnable(cluster)
+    for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
+        jobs[name] = getattr(workload, name)
+    jobs["max_gpus"] = np.minimum(workload.max_gpus, cluster.n_gpus)
+    jobs["measured_row"] = -1 if workload.measured is None else workload.measured_rows()
+    speed[:] = workload.speed_on(cluster)
 
 
 def initial_state(cluster: Cluster, fixed: Fixed) -> State:
     """Time 0: every GPU free, no job arrived."""
-    n_gpus = cluster.n_gpus
-    jobs = np.zeros(len(fixed.jobs), JOB)
-    jobs["remaining"] = fixed.jobs["iterations"]
-    jobs["eta_s"] = np.inf
-    jobs["start_s"] = jobs["finish_s"] = np.nan
-    for link in ("first_hold", "heap_at", "prev", "next"):
-        jobs[link] = NONE
+    n_gpus, n_types = cluster.n_gpus, len(fixed.types)
     nodes = np.zeros(cluster.n_nodes, NODE)
-    nodes["type"] = cluster.node_type
-    nodes["gpus"] = nodes["free"] = cluster.node_gpus
-    uses = np.zeros(len(fixed.types), USE)
-    uses["free"] = cluster.total
-    holds = np.zeros(n_gpus, HOLD)
-    holds["next"] = np.arange(1, n_gpus + 1)
-    holds["next"][-1] = NONE
-    clock = np.zeros(1, CLOCK)
-    clock["first_active"] = clock["last_active"] = clock["first_waiting"] = clock["round"] = NONE
-    counts = np.zeros((len(jobs), len(fixed.types)), np.int32)
-    return State(jobs, counts, nodes, uses, holds, np.zeros(n_gpus, np.int32), clock)
+    nodes["type"], nodes["gpus"] = cluster.node_type, cluster.node_gpus
+    state = State(
+        jobs=np.zeros(len(fixed.jobs), JOB),
+        counts=np.zeros((len(fixed.jobs), n_types), np.int32),
+        nodes=nodes,
+        uses=np.zeros(n_types, USE),
+        holds=np.zeros(n_gpus, HOLD),
+        running=np.zeros(n_gpus, np.int32),
+        clock=np.zeros(1, CLOCK),
+    )
+    rewind(fixed, state)
+    return state
+
+
+@njit
+def rewind(fixed, state):
+    """Make ``state`` that of time 0; only what its nodes are is left as it is."""
+    for job in range(state.jobs.shape[0]):
+        record = state.jobs[job]
+        record.remaining = fixed.jobs[job].iterations
+        record.rate = 0.0
+        record.as_of_s = 0.0
+        record.since_s = 0.0
+        record.eta_s = np.inf
+        record.start_s = np.nan
+        record.finish_s = np.nan
+        record.service_gpu_s = 0.0
+        record.lost_gpu_s = 0.0
+        record.first_hold = -1
+        record.status = 0
+        record.n_gpus = 0
+        record.size = 0
+        record.n_nodes = 0
+        record.restarts = 0
+        record.heap_at = -1
+        record.prev = -1
+        record.next = -1
+    state.counts[:] = 0
+    for node in range(state.nodes.shape[0]):
+        state.nodes[node].free = state.nodes[node].gpus
+    for m in range(state.uses.shape[0]):
+        state.uses[m].busy_gpu_s = 0.0
+        state.uses[m].free = fixed.types[m].total
+    n_holds = state.holds.shape[0]
+    for at in range(n_holds):
+        state.holds[at].node = 0
+        state.holds[at].gpus = 0
+        state.holds[at].next = at + 1 if at + 1 < n_holds else -1
+    state.running[:] = 0
+    clock = state.clock[0]
+    clock.time_s = 0.0
+    clock.job_s = 0.0
+    clock.next_arrival = 0
+    clock.n_active = 0
+    clock.n_running = 0
+    clock.n_done = 0
+    clock.n_segments = 0
+    clock.first_active = -1
+    clock.last_active = -1
+    clock.first_waiting = -1
+    clock.free_hold = 0
+    clock.round = -1

@@ -84,4 +84,7 @@ def pick(choices: int | tuple[int, ...], n_jobs: int, rng: np.random.Generator) 
 
 def noise(sigma: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Lognormal factors of mean exactly 1."""
-    return np.exp(sigma * rng.standard_normal(shape) - sigma**2 / 2)
+    factors = rng.standard_normal(shape)
+    factors *= sigma
+    factors -= sigma**2 / 2
+    return np.exp(factors, out=factors)

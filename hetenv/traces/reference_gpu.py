@@ -11,6 +11,7 @@ of 1: the same record on a GPU twice as fast is twice the work.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,21 +20,26 @@ from hetenv.errors import InputError
 
 
 def relative_speed(type_speed: Mapping[str, float], types: Sequence[str]) -> np.ndarray:
-    """(M,) speed of each of ``types`` relative to the reference GPU; all 1 where ``type_speed`` is empty.
+    """(M,) speed of each of ``types`` relative to the reference GPU; all 1 where ``type_speed`` is empty. Read-only.
 
     Entries for types that are not asked for are ignored, so that one mapping serves several clusters.
 
     Raises:
         InputError: a type without an entry, a negative or infinite speed, or no positive speed at all.
     """
-    if not type_speed:
-        return np.ones(len(types))
-    if missing := [name for name in types if name not in type_speed]:
+    return _relative_speed(tuple(type_speed.items()), tuple(types))
+
+
+@lru_cache(maxsize=64)  # generators ask at every reset of an environment
+def _relative_speed(items: tuple[tuple[str, float], ...], types: tuple[str, ...]) -> np.ndarray:
+    type_speed = dict(items)
+    if missing := [name for name in types if name not in type_speed and type_speed]:
         known = ", ".join(type_speed)
         raise InputError("type_speed", f"no speed for GPU type {missing[0]}", f"add it to those given ({known})")
-    speed = np.array([type_speed[name] for name in types], float)
+    speed = np.array([type_speed[name] if type_speed else 1.0 for name in types], float)
     if not (np.isfinite(speed).all() and (speed >= 0).all() and (speed > 0).any()):
-        raise InputError("type_speed", dict(type_speed), "give speeds of 0 or more, at least one of them positive")
+        raise InputError("type_speed", type_speed, "give speeds of 0 or more, at least one of them positive")
+    speed.flags.writeable = False
     return speed
 
 

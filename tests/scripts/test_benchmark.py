@@ -70,6 +70,21 @@ def test_replay_runs_every_job(main: Callable[[list[str]], int], tmp_path: Path)
     assert all(row["jobs"] == 300 and row["gpus"] == 64 and row["mean_jct_s"] > 0 for row in rows)
 
 
+def test_train_counts_the_steps_of_whole_runs(main: Callable[[list[str]], int], tmp_path: Path) -> None:
+    pytest.importorskip("cma")
+    config = tmp_path / "cma.yaml"
+    config.write_text(
+        "{algorithm: cma, env_kwargs: {scenario: slow-server, overrides: {workload: {n_jobs: 5}}}, "
+        "population: 4, episodes: 2, max_minutes: 1}"
+    )
+    (row,) = measured(
+        main, tmp_path / "t.json", "train", "--configs", str(config), "--seconds", "0.5", "--repeats", "2"
+    )
+    assert (row["config"], row["scenario"]) == ("cma", "slow-server")
+    assert row["steps"] > 0
+    assert 0.0 < row["steps_per_s"]["min"] <= row["steps_per_s"]["max"]
+
+
 def test_an_unknown_scenario_is_one_line(main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["steps", "--scenarios", "nowhere"]) == 2
     assert capsys.readouterr().err.startswith("error: scenario 'nowhere': no such name or file; use one of")
