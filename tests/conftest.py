@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import hetenv.compiled
+
+hetenv.compiled._FirstCompilation.said = True  # no line about it amid what tests expect on stderr
+
 SHARED = Path(__file__).parents[2] / "shared"
 
 

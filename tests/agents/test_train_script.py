@@ -95,6 +95,7 @@ def test_ctrl_c_says_where_the_models_are_and_exits_130(config_file, tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130
-    assert errors.count("\n") == 1
-    assert str(out) in errors
+    said = [line for line in errors.splitlines() if "compiling kernels" not in line]
+    assert len(said) == 1
+    assert str(out) in said[0]
     assert {"best.zip", "last.zip", "evaluation.json"} <= {path.name for path in out.iterdir()}
