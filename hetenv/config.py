@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -43,6 +43,7 @@ class SimulatorOptions(_Section):
     round_s: float | None = Field(None, gt=0)
     whole_steps: bool = False
     min_reallocation_s: float = Field(0.0, ge=0)
+    packing: Literal["fullest", "emptiest"] = "fullest"
 
 
 class Window(_Section):

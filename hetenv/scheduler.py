@@ -27,7 +27,7 @@ class Plan:
         jobs: (P,) int, job indices as in ``snapshot.jobs``, each at most once.
         counts: (P, M) int, GPUs per type each job is to hold; all zeros takes its GPUs away.
         nodes: optional, one (n, 2) int array of (node, GPUs) a job for schedulers that choose nodes
-            themselves; otherwise the simulator packs the counts onto the fewest nodes, in plan order.
+            themselves; otherwise the simulator packs the counts onto the fewest nodes by its rule, in plan order.
 
     Raises:
         PlanError: shapes do not agree, or a job is named twice.

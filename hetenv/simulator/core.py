@@ -17,6 +17,7 @@ from hetenv.simulator.releases import expected_wait_s
 from hetenv.simulator.state import RULES, SEGMENT, State, fixed_part, initial_state
 from hetenv.workload import Workload
 
+PACKINGS = ("fullest", "emptiest")
 _NO_PLACES = np.empty((0, 3), np.int64)
 _WHY = {
     plans.NOT_ACTIVE: "is not in the system",
@@ -49,6 +50,8 @@ class Simulator:
             finished one, arrivals join at its end.
         min_reallocation_s: with ``whole_steps``, the least time between two decision epochs (one at
             time 0 does not count, as in Gavel); an epoch also needs an arrival or a completion since the last.
+        packing: which nodes a job takes, of those that let it span the fewest: the "fullest" that fit it, which
+            leaves whole nodes to large jobs, or the "emptiest", which spreads small jobs and splits large ones.
 
     Raises:
         InputError: a job that the cluster can never run, or options that contradict each other.
@@ -64,6 +67,7 @@ class Simulator:
         round_s: float | None = None,
         whole_steps: bool = False,
         min_reallocation_s: float = 0.0,
+        packing: str = "fullest",
     ) -> None:
         if round_s is not None and not (np.isfinite(round_s) and round_s > 0):
             raise InputError("round_s", round_s, "give positive seconds, or None to decide at every event")
@@ -71,10 +75,13 @@ class Simulator:
             raise InputError("whole_steps", "no round_s", "give the length of a round in seconds")
         if min_reallocation_s and not whole_steps:
             raise InputError("min_reallocation_s", min_reallocation_s, "use it with whole_steps=True")
+        if packing not in PACKINGS:
+            raise InputError("packing", repr(packing), f"use one of {', '.join(PACKINGS)}")
         self.cluster = cluster
-        self.preemptive, self.even_split = preemptive, even_split
+        self.preemptive, self.even_split, self.packing = preemptive, even_split, packing
         self.round_s, self.whole_steps, self.min_reallocation_s = round_s, whole_steps, min_reallocation_s
-        self._rules = np.array([(round_s or 0.0, min_reallocation_s, preemptive, even_split, whole_steps)], RULES)
+        rules = (round_s or 0.0, min_reallocation_s, preemptive, even_split, whole_steps, packing == "emptiest")
+        self._rules = np.array([rules], RULES)
         self._source = workload
         self._n_gpus = cluster.n_gpus
         self.version = 0

@@ -32,12 +32,16 @@ def hold(state, job, node, gpus):
 
 @njit
 def next_node(fixed, nodes, m, gpus):
-    """The node of type m to take from next: the fullest that fits all ``gpus``, else the emptiest."""
+    """The node of type m to take from next: the fullest that fits all ``gpus``, else (or by rule) the emptiest.
+
+    Either way a job spans as few of the nodes as it can.
+    """
+    fullest_first = fixed.rules[0].emptiest == 0
     fitting = -1
     emptiest = fixed.types[m].first_node
     for node in range(fixed.types[m].first_node, fixed.types[m].end_node):
         free = nodes[node].free
-        if free >= gpus and (fitting < 0 or free < nodes[fitting].free):
+        if fullest_first and free >= gpus and (fitting < 0 or free < nodes[fitting].free):
             fitting = node
             if free == gpus:
                 break
@@ -48,7 +52,7 @@ def next_node(fixed, nodes, m, gpus):
 
 @njit
 def _pack_type(fixed, state, job, m, gpus):
-    """Take ``gpus`` of type m on the fewest nodes; among those the fullest that fit."""
+    """Take ``gpus`` of type m on the fewest nodes, those that ``next_node`` names."""
     while gpus > 0:
         node = next_node(fixed, state.nodes, m, gpus)
         taken = min(gpus, state.nodes[node].free)

@@ -52,7 +52,8 @@ RULES = np.dtype(
         ("min_reallocation_s", "f8"),
         ("preemptive", "i4"),
         ("even_split", "i4"),
-        ("whole_steps", "i8"),
+        ("whole_steps", "i4"),
+        ("emptiest", "i4"),  # packing: the emptiest node first
     ],
     align=True,
 )

@@ -56,6 +56,19 @@ def test_a_job_that_fits_nowhere_lets_others_pass():
     assert finishes([0, 1, 2], [20, 5, 5], [1, 2, 1], cluster_gpus=2) == [20, 25, 10]
 
 
+@pytest.mark.parametrize(("order", "expected"), [("start", [20, 35, 30]), ("entry", [20, 25, 35])])
+def test_by_entry_an_earlier_job_that_did_not_fit_pauses_a_later_one(order, expected):
+    # Beside job 0 only job 2 fits, from 5 s. When job 0 leaves at 20 s, job 1 needs both GPUs.
+    assert finishes([0, 1, 2], [20, 5, 25], [1, 2, 1], cluster_gpus=2, order=order) == expected
+
+
+@pytest.mark.parametrize(("order", "expected"), [("start", [30, 45, 25]), ("entry", [40, 35, 25])])
+def test_by_entry_the_job_that_fell_first_goes_first(order, expected):
+    # Job 0 has 15 GPU-s at 15 s; job 1, on three GPUs from 5 s, at 10 s already. At 15 s job 2 pauses one of them.
+    got = finishes([0, 1, 12], [30, 30, 10], [1, 3, 1], cluster_gpus=4, thresholds=15, order=order)
+    assert got == expected
+
+
 @pytest.mark.parametrize(("promote_after", "expected"), [(0.0, [35, 15, 20, 25]), (1.0, [30, 15, 20, 35])])
 def test_promotion_brings_back_a_job_that_has_waited_as_long_as_it_ran(promote_after, expected):
     # Job 0 runs until 10 s and falls behind three short jobs. At 20 s it has waited 10 s: promoted, it passes job 3.
@@ -68,6 +81,7 @@ def test_promotion_brings_back_a_job_that_has_waited_as_long_as_it_ran(promote_a
     [
         ({"thresholds": [10, 5]}, r"option thresholds: \[10, 5\]; give GPU-seconds in ascending order"),
         ({"thresholds": [-1]}, "option thresholds: -1; give a finite number of at least 0"),
+        ({"order": "length"}, "option order: 'length'; use one of start, entry"),
         ({"promote_after": -1}, "option promote_after: -1; give a finite number of at least 0"),
     ],
 )

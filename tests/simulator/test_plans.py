@@ -197,6 +197,40 @@ def test_jobs_are_packed_onto_the_fewest_nodes_then_the_fullest_that_fit():
     assert uneven.holds(1) == [(1, 2)]
 
 
+def test_packing_from_the_emptiest_node_spreads_small_jobs_and_still_spans_the_fewest_nodes():
+    workload = Workload.build(("a",), np.ones((5, 1)), np.zeros(5), iterations=1, min_gpus=[1, 3, 1, 4, 3])
+    sim = Simulator(Cluster.from_counts({"a": 12}, 4), workload, packing="emptiest")
+    sim.apply(plan((0, [1]), (1, [3]), (2, [1])))
+    assert [sim.holds(job) for job in range(3)] == [[(0, 1)], [(1, 3)], [(2, 1)]]
+    sim.apply(plan((3, [4])))
+    assert sim.holds(3) == [(0, 3), (2, 1)]  # with the fullest first, a whole node would be left
+    with pytest.raises(InputError, match="packing: 'tight'; use one of fullest, emptiest"):
+        Simulator(sim.cluster, workload, packing="tight")
+
+
+def test_a_draft_foresees_the_rate_of_the_packing_in_force():
+    # Beside a single GPU in each node of two, two GPUs are apart: 10 iterations take 20 s, not 10 s.
+    rate = np.zeros((1, 1, 3, 2))
+    rate[0, 0, 1:, 0], rate[0, 0, 1, 1], rate[0, 0, 2, 1] = 1.0, 1.0, 0.5
+    workload = Workload.build(
+        ("a",),
+        np.ones((3, 1)),
+        np.zeros(3),
+        iterations=10,
+        min_gpus=[1, 1, 2],
+        model=["m"] * 3,
+        measured=MeasuredTable(("m",), ("a",), rate),
+    )
+    for packing, run_s in (("fullest", 10.0), ("emptiest", 20.0)):
+        sim = Simulator(Cluster.from_counts({"a": 4}, 2), workload, packing=packing)
+        draft = sim.snapshot().draft()
+        draft.fill(np.arange(2), skip=False)
+        assert draft.fastest(2)[1] == run_s
+        draft.fill(np.array([2]), skip=False)
+        sim.apply(draft.plan())
+        assert finish(sim)[2] == run_s
+
+
 def test_a_job_that_can_never_run_is_refused_by_name():
     with pytest.raises(InputError, match="job big: needs 9 GPUs"):
         simulator(job_id=["ok", "big"], min_gpus=[1, 9])

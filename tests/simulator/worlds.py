@@ -59,7 +59,7 @@ def workloads(draw, cluster: Cluster) -> Workload:
 
 @st.composite
 def simulators(draw) -> Simulator:
-    """A simulator in its first state, with and without preemption, even split and rounds."""
+    """A simulator in its first state, with and without preemption, even split and rounds, packed by either rule."""
     cluster = draw(clusters())
     return Simulator(
         cluster,
@@ -67,6 +67,7 @@ def simulators(draw) -> Simulator:
         preemptive=draw(st.booleans()),
         even_split=draw(st.booleans()),
         round_s=draw(st.sampled_from([None, None, 15.0])),
+        packing=draw(st.sampled_from(["fullest", "emptiest"])),
     )
 
 
