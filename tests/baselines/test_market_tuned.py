@@ -75,7 +75,7 @@ def test_a_faulty_file_is_named_with_its_field(tmp_path, content, words):
 
 @pytest.mark.parametrize("scenario", ["offline", "../scenarios/online", "missing.yaml", 3, None])
 def test_an_unknown_scenario_lists_the_known_ones(scenario):
-    with pytest.raises(InputError, match=r"option scenario: .*; use one of default, online, .* or the path"):
+    with pytest.raises(InputError, match=r"option scenario: .*; use one of acme, default, .*, online, .* or the path"):
         baselines.make("market-tuned", scenario=scenario)
 
 
