@@ -9,8 +9,8 @@ the applications, a folder that ``throughputs`` names (left out: ``../traces`` b
 * ``<application>/scalability.csv``: the same by ``num_nodes`` and ``num_replicas``, for larger jobs.
 
 A job runs on the fewest nodes measured for its replicas, at ``batch_size / num_replicas`` samples a GPU,
-interpolated between the batches measured. What exceeds the largest batch that fits is worked off in several
-passes a step, as gradient accumulation does.
+interpolated between the batches measured. What exceeds what one GPU takes, the largest batch measured or
+``MOST_SAMPLES``, is worked off in several passes a step, as gradient accumulation does.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from hetenv.traces.trace_file import TraceFile, header_cells
 from hetenv.traces.trace_format import ReadOptions, Tally, settle_faults
 
 COLUMNS = ("time", "application", "num_replicas", "batch_size")
+MOST_SAMPLES = {"yolov3": 8}  # of one GPU in one pass, by applications.py of Pollux' simulator, though more was measured
 
 
 def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
@@ -74,7 +75,7 @@ def _run_s(profile: Path, gpus: int, batch: int) -> float:
     (iteration,) = _figures(profile / f"validation-{batch}.csv", "iteration")
     local_batch, step_s = _steps(profile, gpus)
     wanted = batch / gpus
-    passes = max(1.0, np.ceil(wanted / local_batch[-1]))
+    passes = max(1.0, np.ceil(wanted / MOST_SAMPLES.get(profile.name, local_batch[-1])))
     return float(iteration.max() * passes * np.interp(wanted / passes, local_batch, step_s))
 
 

@@ -22,11 +22,11 @@ import pandas as pd
 from scipy.interpolate import LinearNDInterpolator
 
 from hetenv.performance import MeasuredTable
+from hetenv.traces.pollux_workload import MOST_SAMPLES
 from hetenv.workload import Workload
 
 NODE_GPUS = 4
 RESTART_S = 30.0
-MOST_SAMPLES = {"yolov3": 8}  # of one GPU in one pass, by Pollux's applications.py; the others: the most measured
 KIND = ["application", "num_replicas", "batch_size"]
 
 

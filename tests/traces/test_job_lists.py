@@ -1,5 +1,7 @@
 """Job lists of other simulators: Muri, Synergy, Chronus, ElasticFlow, Tiresias, Pollux' workloads, bare run times."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -140,6 +142,18 @@ def test_a_profile_is_read_anew_and_its_faults_are_named(tmp_path):
         with pytest.raises(InputError, match=r"placements\.csv, line \d, step_time: .*; give a"):
             load_workload(path, **options, lenient=True)
         placements.write_text(placements.read_text().replace(f"2,16,{faulty},0", "2,16,6,0"))
+
+
+def test_yolov3_takes_eight_samples_a_pass_whatever_was_measured(tmp_path):
+    path, options = samples.write(tmp_path, "pollux-workload")
+    net, yolov3 = (options["throughputs"] / name for name in ("net", "yolov3"))
+    placements = net / "placements.csv"
+    placements.write_text(placements.read_text().replace("2,16,3,0", "2,16,2,0"))
+    shutil.copytree(net, yolov3)
+    header = path.read_text().split("\n", 1)[0]
+    path.write_text(f"{header}\na,0,net,2,64\nb,0,yolov3,2,64\n")
+    # 10 steps on 2 GPUs: 2 passes of 16 samples, 2 s each, or 4 passes of 8, 1.5 s each.
+    assert load_workload(path, **options).iterations.tolist() == [40, 60]
 
 
 def test_an_application_too_long_for_a_file_name(tmp_path):
