@@ -29,7 +29,7 @@ from hetenv.traces.trace_file import TraceFile, header_cells
 from hetenv.traces.trace_format import ReadOptions, Tally, settle_faults
 
 COLUMNS = ("time", "application", "num_replicas", "batch_size")
-MOST_SAMPLES = {"yolov3": 8}  # of one GPU in one pass, by applications.py of Pollux' simulator, though more was measured
+MOST_SAMPLES = {"yolov3": 8}  # of one GPU in a pass, by applications.py of Pollux' simulator; more was measured
 
 
 def read(source: TraceFile, options: ReadOptions) -> Iterator[Records]:
