@@ -18,7 +18,7 @@ from hetenv.matching import OnlineTerms, Placement, PlacementProblem, solve_mark
 from hetenv.scheduler import Plan, Snapshot
 
 PRICE_REACH = 0.25  # time scales per GPU at an action of 1
-WAITING_REACH = 4.0  # waiting factor at an action of 1; its inverse at -1
+WAITING_REACH = 32.0  # waiting factor at an action of 1; its inverse at -1
 
 
 class MarketEnv(ScenarioEnv[np.ndarray]):
@@ -44,7 +44,7 @@ class MarketEnv(ScenarioEnv[np.ndarray]):
     |---|---|---|---|
     | m < M | price: seconds that a GPU of type m adds to the cost of a job of median weight | 0.25 a time_scale_s | 0 |
     | M | weight exponent: a job weighs (remaining time alone on the cluster)^-exponent | a | 0 |
-    | M + 1 | waiting factor of the expected wait for GPUs; more of it starts jobs sooner | 4^a | 1 |
+    | M + 1 | waiting factor of the expected wait for GPUs; more of it starts jobs sooner | 32^a | 1 |
     | M + 2 | fairness exponent: a job weighs (remaining time on an equal share of the GPUs)^-exponent | a | 0 |
 
     Positive exponents favour short jobs.

@@ -162,7 +162,7 @@ def test_same_seed_same_bytes(case: str) -> None:
 
 
 def test_the_action_maps_have_the_documented_bounds() -> None:
-    for end, waiting_factor in ((1.0, 4.0), (-1.0, 0.25)):
+    for end, waiting_factor in ((1.0, 32.0), (-1.0, 1 / 32)):
         for beyond in (1.0, 7.0):  # values outside are clipped
             bend = bend_of(np.full(5, end * beyond, np.float32), 2, 1000.0)
             np.testing.assert_array_equal(bend.price_offset_s, [250.0 * end] * 2)
