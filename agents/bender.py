@@ -1,10 +1,11 @@
 """``MarketBender``: a policy of a few dozen numbers for ``hetenv/Market-v0``; what the evolution strategy breeds there.
 
-    price of type m, weight exponent, waiting factor, fairness = constant + slopes . features
-    price of type m                                           += slopes . features of type m
+    price of type m, weight exponent, waiting, fairness, restart = constant + slopes . features
+    price of type m                                             += slopes . features of type m
 
-in the units of the environment's action, which is clipped. The slopes are shared over the types, so that one policy
-serves any cluster. Without features the action is constant. ``MarketBender.initial`` plays market-tuned.
+in the units of the environment's action, prices in a quarter of them; the action is clipped. The slopes are shared over
+the types, so that one policy serves any cluster. Without features the action is constant. ``MarketBender.initial``
+plays market-tuned.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 
 from baselines.market_tuned import Parameters
 from hetenv.envs import market_view
-from hetenv.envs.market import WAITING_REACH
+from hetenv.envs.market import FACTOR_REACH
 
-BENDS = ("price", "weight exponent", "waiting factor", "fairness exponent")
+BENDS = ("price", "weight exponent", "waiting factor", "fairness exponent", "restart factor")
+
+PRICE_UNIT = 0.25  # of the action: so that a step in any weight bends the market about as much
 
 
 def _column(names: tuple[str, ...], beginning: str) -> int:
@@ -72,7 +75,7 @@ class MarketBender:
     def __init__(self, weights: np.ndarray, inputs: Inputs) -> None:
         self.weights, self.inputs = np.array(weights, np.float64), inputs
         n_shared = len(BENDS) * (1 + len(inputs.features))
-        self._shared = self.weights[:n_shared].reshape(len(BENDS), -1)  # (4, 1 + F)
+        self._shared = self.weights[:n_shared].reshape(len(BENDS), -1)  # (5, 1 + F)
         self._of_type = self.weights[n_shared:]  # (T,)
 
     @classmethod
@@ -80,12 +83,12 @@ class MarketBender:
         """Plays market-tuned with the parameters ``tuned``, as far as the environment's actions reach."""
         weights = np.zeros(inputs.n_weights)
         shared = weights[: len(BENDS) * (1 + len(inputs.features))].reshape(len(BENDS), -1)
-        waiting = np.log(np.maximum(tuned.waiting_factor, 1.0 / WAITING_REACH)) / np.log(WAITING_REACH)
+        waiting = np.log(np.maximum(tuned.waiting_factor, 1.0 / FACTOR_REACH)) / np.log(FACTOR_REACH)
         shared[1:3, 0] = np.clip((tuned.weight_exponent, waiting), -1.0, 1.0)
         return cls(weights, inputs)
 
     def greedy_actions(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """(B, M + 3) float32, the action for each of a batch of observations."""
+        """(B, M + 4) float32, the action for each of a batch of observations."""
         n_batch, n_types = observations["types"].shape[:2]
         features = np.ones((n_batch, 1 + len(self.inputs.features)))
         for column, name in enumerate(self.inputs.features, start=1):
@@ -94,9 +97,9 @@ class MarketBender:
             for at in places:
                 own = own[:, at]
             features[:, column] = own
-        bends = features @ self._shared.T  # (B, 4)
+        bends = features @ self._shared.T  # (B, 5)
         price = np.repeat(bends[:, :1], n_types, axis=1)  # (B, M)
         for slope, name in zip(self._of_type, self.inputs.type_features, strict=True):
             array, column = TYPE_FEATURES[name]
             price += slope * observations[array][:, :, column]
-        return np.clip(np.concatenate([price, bends[:, 1:]], axis=1), -1.0, 1.0).astype(np.float32)
+        return np.clip(np.concatenate([PRICE_UNIT * price, bends[:, 1:]], axis=1), -1.0, 1.0).astype(np.float32)

@@ -79,7 +79,7 @@ class BendScheduler:
 
     def plan(self, snapshot: Snapshot) -> Plan:
         n_types = len(snapshot.total)
-        action = np.zeros(n_types + 3)
+        action = np.zeros(n_types + 4)
         if anyone_competes(snapshot):  # otherwise all bends plan alike, and the environment asks for no action
             observation = observe_market(snapshot.clone_simulator(), self._price_s, self.time_scale_s)
             action = self.policy.greedy_actions({key: value[None] for key, value in observation.items()})[0]

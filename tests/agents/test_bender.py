@@ -59,7 +59,7 @@ def test_the_first_one_means_the_tuned_parameters(inputs):
     assert not bend.price_offset_s.any()
     objective = bend.objective
     assert (objective.waiting_factor, objective.weight_exponent) == pytest.approx((20.0, 0.75), rel=1e-5)
-    assert objective.fairness_exponent == 0.0
+    assert (objective.fairness_exponent, objective.restart_factor) == (0.0, 1.0)
     assert MarketBender.initial(inputs, Parameters(waiting_factor=0.0, weight_exponent=3.0)).weights.max() == 1.0
 
 
@@ -70,9 +70,9 @@ def test_slopes_count_features_and_actions_are_clipped():
     inputs = Inputs(("free",), ("demand",))
     action = MarketBender(np.append(weights.ravel(), 0.25), inputs).greedy_actions(batch)[0]
     assert batch["types"][0, :, 4].any()
-    np.testing.assert_allclose(action[:4], 0.25 * batch["types"][0, :, 4], rtol=1e-6)
+    np.testing.assert_allclose(action[:4], 0.0625 * batch["types"][0, :, 4], rtol=1e-6)
     free = batch["globals"][0, 3]
-    np.testing.assert_allclose(action[4:], [0.5 * free, -1.0, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(action[4:], [0.5 * free, -1.0, 0.0, 0.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", FEATURES)
@@ -81,8 +81,8 @@ def test_every_feature_is_one_number_within_the_unit_interval(name):
     weights = np.zeros((len(BENDS), 2))
     weights[3, 1] = 1.0
     action = MarketBender(weights.ravel(), Inputs((name,))).greedy_actions(batch)
-    assert action.shape == (1, 7)
-    assert 0.0 <= action[0, -1] <= 1.0
+    assert action.shape == (1, 8)
+    assert 0.0 <= action[0, -2] <= 1.0
 
 
 # --- as a scheduler ----------------------------------------------------------------------------------
