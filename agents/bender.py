@@ -4,13 +4,12 @@
     price of type m                                             += slopes . features of type m
 
 in the units of the environment's action, prices in a quarter of them; the action is clipped. The slopes are shared over
-the types, so that one policy serves any cluster. Without features the action is constant. ``MarketBender.initial``
-plays market-tuned.
+the types, so that one policy serves any cluster. Without features the action is constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,12 +78,10 @@ class MarketBender:
         self._of_type = self.weights[n_shared:]  # (T,)
 
     @classmethod
-    def initial(cls, inputs: Inputs, tuned: Parameters) -> MarketBender:
-        """Plays market-tuned with the parameters ``tuned``, as far as the environment's actions reach."""
+    def constant(cls, inputs: Inputs, constants: Sequence[float]) -> MarketBender:
+        """Bends alike in every state: ``constants`` (5,), one for each of ``BENDS``; all slopes are 0."""
         weights = np.zeros(inputs.n_weights)
-        shared = weights[: len(BENDS) * (1 + len(inputs.features))].reshape(len(BENDS), -1)
-        waiting = np.log(np.maximum(tuned.waiting_factor, 1.0 / FACTOR_REACH)) / np.log(FACTOR_REACH)
-        shared[1:3, 0] = np.clip((tuned.weight_exponent, waiting), -1.0, 1.0)
+        weights[: len(BENDS) * (1 + len(inputs.features)) : 1 + len(inputs.features)] = constants
         return cls(weights, inputs)
 
     def greedy_actions(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -103,3 +100,9 @@ class MarketBender:
             array, column = TYPE_FEATURES[name]
             price += slope * observations[array][:, :, column]
         return np.clip(np.concatenate([PRICE_UNIT * price, bends[:, 1:]], axis=1), -1.0, 1.0).astype(np.float32)
+
+
+def constants_of(tuned: Parameters) -> tuple[float, ...]:
+    """(5,) for ``BENDS``: what market-tuned does under its parameters, as far as the environment's actions reach."""
+    waiting = np.log(max(tuned.waiting_factor, 1.0 / FACTOR_REACH)) / np.log(FACTOR_REACH)
+    return 0.0, *np.clip((tuned.weight_exponent, waiting), -1.0, 1.0).tolist(), 0.0, 0.0

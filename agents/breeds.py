@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from agents.bender import Inputs, MarketBender
+from agents.bender import Inputs, MarketBender, constants_of
 from agents.bending import BentEpisodes
 from agents.config import BenderConfig, EvolutionConfig, ScorerConfig
 from agents.playing import Episode, play_episodes
@@ -67,13 +67,16 @@ class Scorers:
 
 
 class Benders:
-    """Of ``agents.bender``; the first one plays market-tuned, tuned for the scenario where it has been."""
+    """Of ``agents.bender``; unless told otherwise the first one plays market-tuned, tuned for the scenario or else for
+    all of them."""
 
     def __init__(self, config: BenderConfig, scenario: Scenario) -> None:
         self._inputs = Inputs(**config.policy_kwargs.model_dump())
         self._episodes = BentEpisodes(scenario, self._inputs, config.workers)
-        tuned = tuned_parameters(scenario.name if scenario.name in tuned_scenarios() else DEFAULT)
-        self.first = MarketBender.initial(self._inputs, tuned).weights
+        constants: Sequence[float] | None = config.start
+        if constants is None:
+            constants = constants_of(tuned_parameters(scenario.name if scenario.name in tuned_scenarios() else DEFAULT))
+        self.first = MarketBender.constant(self._inputs, constants).weights
         self.play, self.close = self._episodes.play, self._episodes.close
 
     def policy(self, weights: np.ndarray) -> MarketBender:

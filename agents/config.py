@@ -35,6 +35,7 @@ from hetenv.errors import InputError
 # What is no argument of the algorithm.
 _OWN = ("policy_kwargs", "imitate", "n_envs", "group_size", "against_heuristic", "horizon", "torch_threads")
 _Share = Annotated[float, Field(ge=0, le=1)]
+_Bend = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -156,6 +157,9 @@ class BenderConfig(EvolutionConfig):
     """Breeds ``agents.bender.MarketBender``."""
 
     policy_kwargs: BenderKwargs = BenderKwargs()
+    start: tuple[_Bend, _Bend, _Bend, _Bend, _Bend] | None = (
+        None  # constants of agents.bender.BENDS; None: market-tuned
+    )
     workers: int = Field(2, ge=1)  # processes
 
 

@@ -9,15 +9,16 @@ import pytest
 
 import agents
 import baselines
-from agents.bender import BENDS, FEATURES, TYPE_FEATURES, Inputs, MarketBender
+from agents.bender import BENDS, FEATURES, TYPE_FEATURES, Inputs, MarketBender, constants_of
 from agents.bending import BentEpisodes, play_bent
+from agents.breeds import Benders
 from agents.config import load_config
 from agents.figures import Figures
 from agents.runs import Run
 from agents.saving import load_bred, save_bred
 from agents.scheduler import BendScheduler
 from agents.training import train
-from baselines.market_tuned import Parameters
+from baselines.market_tuned import Parameters, tuned_parameters
 from hetenv.config import Scenario, load_scenario
 from hetenv.envs.market import MarketEnv, bend_of
 from hetenv.errors import InputError
@@ -53,14 +54,16 @@ def observed(scenario: Scenario, n_steps: int = 12) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("inputs", [Inputs(), EVERYTHING])
-def test_the_first_one_means_the_tuned_parameters(inputs):
-    action = MarketBender.initial(inputs, TUNED).greedy_actions(observed(load_scenario("online", SHORT)))[0]
+def test_the_constants_of_tuned_parameters_mean_them(inputs):
+    action = MarketBender.constant(inputs, constants_of(TUNED)).greedy_actions(
+        observed(load_scenario("online", SHORT))
+    )[0]
     bend = bend_of(action, 4, 1.0)
     assert not bend.price_offset_s.any()
     objective = bend.objective
     assert (objective.waiting_factor, objective.weight_exponent) == pytest.approx((20.0, 0.75), rel=1e-5)
     assert (objective.fairness_exponent, objective.restart_factor) == (0.0, 1.0)
-    assert MarketBender.initial(inputs, Parameters(waiting_factor=0.0, weight_exponent=3.0)).weights.max() == 1.0
+    assert constants_of(Parameters(waiting_factor=0.0, weight_exponent=3.0)) == (0.0, 1.0, -1.0, 0.0, 0.0)
 
 
 def test_slopes_count_features_and_actions_are_clipped():
@@ -119,6 +122,17 @@ def test_it_serves_clusters_of_other_types():
 # --- bred --------------------------------------------------------------------------------------------
 
 
+def test_it_begins_where_it_is_told_or_at_market_tuned():
+    scenario = load_scenario("online-elastic", TINY)
+    constants = (-0.25, 0.5, 0.75, 0.125, 1.0)
+    for start, wanted in ((constants, constants), (None, constants_of(tuned_parameters("online-elastic")))):
+        config = tiny_bending(start=start, policy_kwargs={"features": ["queue"], "type_features": ["free"]})
+        breed = Benders(config, scenario)
+        assert breed.first[:-1].reshape(5, 2).T.tolist() == [list(wanted), [0.0] * 5]
+        assert breed.first[-1] == 0.0
+        breed.close()
+
+
 def test_the_number_of_processes_does_not_matter():
     scenario = load_scenario("online-elastic", TINY)
     workloads = [scenario.draw_workload(np.random.default_rng(seed)) for seed in (1, 2)]
@@ -163,6 +177,6 @@ def test_what_is_loaded_is_what_was_saved(tmp_path):
     assert isinstance(loaded, MarketBender)
     assert loaded.inputs == EVERYTHING
     np.testing.assert_array_equal(loaded.weights, bender.weights)
-    save_bred(MarketBender.initial(Inputs(), TUNED), Run(tmp_path, config, {}).origin, path)
+    save_bred(MarketBender.constant(Inputs(), constants_of(TUNED)), Run(tmp_path, config, {}).origin, path)
     with pytest.raises(InputError, match="its weights do not fit"):
         agents.load(path)

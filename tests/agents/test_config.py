@@ -68,6 +68,7 @@ def test_bad_values_are_named_in_one_line(line, words, tmp_path):
         ({"policy_kwargs": {"features": ["weather"]}}, ("policy_kwargs.features", "weather", "queue")),
         ({"policy_kwargs": {"type_features": ["queue"]}}, ("policy_kwargs.type_features", "queue", "affinity")),
         ({"policy_kwargs": {"pair": 8}}, ("policy_kwargs.pair", "unknown key")),
+        ({"start": [0.0, 0.5]}, ("start",)),
         ({"threads": 2}, ("threads", "unknown key")),  # it has workers
     ],
 )
