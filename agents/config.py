@@ -1,7 +1,8 @@
 """Typed training configurations: YAML with the key names of RL Baselines3 Zoo.
 
+    env: hetenv/Placement-v0              # may be left out; hetenv/Market-v0 has cma alone
     algorithm: ppo                        # or a2c, cma
-    env_kwargs: {scenario: online}        # and overrides, as hetenv/Placement-v0 has them
+    env_kwargs: {scenario: online}        # and overrides, as the environment has them
     imitate: {scheduler: market-tuned}    # before the training; may be left out
     n_envs: 16
     group_size: 8                         # of them replay the same arrivals
@@ -10,7 +11,7 @@
     learning_rate: lin_3e-4               # falls from 3e-4 to 0 over the run
     evaluation: {baselines: [jps]}
 
-All of it may also stand under the key ``hetenv/Placement-v0``, as in the zoo's own files; see ``agents.zoo``. There are
+All of it may also stand under the environment's id as a key, as in the zoo's own files; see ``agents.zoo``. There are
 besides arguments of the algorithm in Stable-Baselines3, whose documentation explains them, and those of the evolution
 strategy (``EvolutionConfig``).
 """
@@ -22,17 +23,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 import baselines
 from agents import is_policy
-from agents.zoo import flattened
+from agents.bender import FEATURES, TYPE_FEATURES
+from agents.zoo import MARKET, PLACEMENT, flattened
 from hetenv.config import Scenario, load_scenario, merged_keys, parse_model, read_yaml
 from hetenv.errors import InputError
 
 # What is no argument of the algorithm.
 _OWN = ("policy_kwargs", "imitate", "n_envs", "group_size", "against_heuristic", "horizon", "torch_threads")
 _Share = Annotated[float, Field(ge=0, le=1)]
+_Bend = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -40,7 +43,7 @@ class _Section(BaseModel):
 
 
 class EnvKwargs(_Section):
-    """Arguments of ``hetenv/Placement-v0``."""
+    """Arguments of the environment."""
 
     scenario: str
     overrides: dict[str, Any] = {}
@@ -93,6 +96,7 @@ class ImitationSettings(_Section):
 class RunSettings(_Section):
     """What every run has, whatever the algorithm."""
 
+    env: str = PLACEMENT
     algorithm: str
     env_kwargs: EnvKwargs
     policy_kwargs: _Section
@@ -118,15 +122,45 @@ class ScorerKwargs(_Section):
     wait: int = Field(4, ge=1)
 
 
+class BenderKwargs(_Section):
+    """Arguments of ``agents.bender.Inputs``."""
+
+    features: tuple[str, ...] = ()
+    type_features: tuple[str, ...] = ()
+
+    @field_validator("features", "type_features")
+    @classmethod
+    def _known(cls, chosen: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        names = FEATURES if info.field_name == "features" else TYPE_FEATURES
+        if unknown := set(chosen) - set(names):
+            raise ValueError(f"{sorted(unknown)[0]} is unknown; use some of {', '.join(names)}")
+        return chosen
+
+
 class EvolutionConfig(RunSettings):
-    """``agents.evolution``."""
+    """``agents.evolution``, whatever it breeds."""
 
     algorithm: Literal["cma"]
-    policy_kwargs: ScorerKwargs = ScorerKwargs()
     population: int = Field(24, ge=4)
     episodes: int = Field(24, ge=1)  # of a generation
     sigma: float = Field(0.1, gt=0)  # the first step size
+
+
+class ScorerConfig(EvolutionConfig):
+    """Breeds ``agents.scorer.PairScorer``."""
+
+    policy_kwargs: ScorerKwargs = ScorerKwargs()
     threads: int = Field(2, ge=1)
+
+
+class BenderConfig(EvolutionConfig):
+    """Breeds ``agents.bender.MarketBender``."""
+
+    policy_kwargs: BenderKwargs = BenderKwargs()
+    start: tuple[_Bend, _Bend, _Bend, _Bend, _Bend] | None = (
+        None  # constants of agents.bender.BENDS; None: market-tuned
+    )
+    workers: int = Field(2, ge=1)  # processes
 
 
 class TrainConfig(RunSettings):
@@ -194,7 +228,10 @@ class A2CConfig(TrainConfig):
     rms_prop_eps: float = Field(1e-5, gt=0)
 
 
-_CONFIGS: Mapping[str, type[RunSettings]] = {"ppo": PPOConfig, "a2c": A2CConfig, "cma": EvolutionConfig}
+_CONFIGS: Mapping[str, Mapping[str, type[RunSettings]]] = {
+    PLACEMENT: {"ppo": PPOConfig, "a2c": A2CConfig, "cma": ScorerConfig},
+    MARKET: {"cma": BenderConfig},
+}
 
 
 def as_yaml(config: RunSettings) -> str:
@@ -212,9 +249,11 @@ def load_config(path: str | Path, changes: Mapping[str, Any] | None = None) -> R
         InputError: unreadable file, or a key that is missing, unknown or out of range.
     """
     content = merged_keys(flattened(read_yaml(Path(path)), Path(path)), changes or {})
-    algorithm = str(content.get("algorithm"))
-    if algorithm not in _CONFIGS:
-        raise InputError(f"{path}, algorithm", algorithm, f"use one of {', '.join(_CONFIGS)}")
-    config: RunSettings = parse_model(_CONFIGS[algorithm], content, str(path))
+    env, algorithm = str(content.get("env", PLACEMENT)), str(content.get("algorithm"))
+    if env not in _CONFIGS:
+        raise InputError(f"{path}, env", env, f"use one of {', '.join(_CONFIGS)}")
+    if algorithm not in _CONFIGS[env]:
+        raise InputError(f"{path}, algorithm", algorithm, f"use one of {', '.join(_CONFIGS[env])} for {env}")
+    config: RunSettings = parse_model(_CONFIGS[env][algorithm], content, str(path))
     config.load_scenario()  # so that its faults show now
     return config

@@ -1,51 +1,55 @@
-"""Evolution strategy: CMA-ES (Hansen and Ostermeier, Evolutionary Computation 2001) on the weights of a ``PairScorer``.
+"""Evolution strategy: CMA-ES (Hansen and Ostermeier, Evolutionary Computation 2001) on the weights of a policy.
 
-Every generation plays a population of scorers on the same fresh training episodes and moves towards those of least
-mean JCT. Whole episodes run in compiled code, in several threads: the quickest learner here.
+Every generation plays a population of policies on the same fresh training episodes and moves towards those of least
+mean JCT. ``agents.breeds`` says what can be bred.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cma
 import numpy as np
 
+from agents.breeds import Breed, make_breed
 from agents.config import EvolutionConfig
 from agents.episodes import TRAINING_SPAWN_KEY
 from agents.figures import Figures
 from agents.held_out import HeldOut
-from agents.playing import Episode, play_episodes
 from agents.runs import Run
-from agents.saving import save_scorer
-from agents.scorer import PairScorer, Shape, as_layers
+from agents.saving import save_bred
 from hetenv.config import Scenario
 from hetenv.errors import InputError
 from hetenv.files import replace_file
 
 
 def evolve(run: Run, progress: Callable[[int, int], object]) -> None:
-    """Breed a scorer, or go on breeding it; see ``agents.training``.
+    """Breed a policy, or go on breeding it; see ``agents.training``.
 
     The policy of a generation is the mean of its population's distribution.
     """
     config = run.config
     assert isinstance(config, EvolutionConfig)
     scenario = config.load_scenario()
-    shape = Shape(**config.policy_kwargs.model_dump())
-    held_out_episodes = list(seeded_episodes(scenario, config.evaluation.seeds))
+    with closing(make_breed(config, scenario)) as breed:
+        _evolve(run, config, scenario, breed, progress)
+
+
+def _evolve(
+    run: Run, config: EvolutionConfig, scenario: Scenario, breed: Breed, progress: Callable[[int, int], object]
+) -> None:
+    held_out_episodes = seeded_episodes(scenario, breed, config.evaluation.seeds)
     state_path = run.folder / "strategy.pickle"
-    state = State.read(state_path) if run.history else State.first(config, shape)
+    state = State.read(state_path) if run.history else State.first(config, breed.first)
     strategy = state.strategy
-    training = training_episodes(scenario, state.rng)
-    pool = ThreadPoolExecutor(config.threads)
 
     def mean_figures() -> Figures:
-        figures, _ = play_episodes(held_out_episodes, as_layers(strategy.mean[None], shape), pool)
+        figures, _ = breed.play(held_out_episodes, strategy.mean[None])
         return Figures.mean(figures[0])
 
     start = None
@@ -55,8 +59,8 @@ def evolve(run: Run, progress: Callable[[int, int], object]) -> None:
     held_out = HeldOut(
         run,
         state.n_steps,
-        lambda: PairScorer(strategy.mean, shape),
-        lambda path: save_scorer(PairScorer(strategy.mean, shape), run.origin, path),
+        lambda: breed.policy(strategy.mean),
+        lambda path: save_bred(breed.policy(strategy.mean), run.origin, path),
         ".npz",
         lambda: state.write(state_path),
     )
@@ -69,8 +73,8 @@ def evolve(run: Run, progress: Callable[[int, int], object]) -> None:
             if held_out.due(state.n_steps):
                 held_out.keep(state.n_steps, mean_figures(), {})
             weights = np.array(strategy.ask())  # (P, n_weights)
-            drawn = [next(training) for _ in range(config.episodes)]
-            figures, played = play_episodes(drawn, as_layers(weights, shape), pool)
+            drawn = [breed.episode(scenario.draw_workload(state.rng), state.rng) for _ in range(config.episodes)]
+            figures, played = breed.play(drawn, weights)
             jct_s = figures[..., 0].mean(axis=1)  # (P,)
             strategy.tell(weights, jct_s.tolist())
             state.n_steps += played
@@ -84,7 +88,6 @@ def evolve(run: Run, progress: Callable[[int, int], object]) -> None:
     except KeyboardInterrupt:
         held_out.end(state.n_steps, interrupted=True)
     finally:
-        pool.shutdown(cancel_futures=True)
         held_out.events.close()
 
 
@@ -102,9 +105,13 @@ class State:
     n_steps: int = 0
 
     @classmethod
-    def first(cls, config: EvolutionConfig, shape: Shape) -> State:
+    def first(cls, config: EvolutionConfig, weights: np.ndarray) -> State:
+        """
+        Args:
+            weights: (n_weights,) where to begin.
+        """
         options = {"popsize": config.population, "seed": config.seed + 1, "verbose": -9}  # 0 would take the clock
-        strategy = cma.CMAEvolutionStrategy(PairScorer.initial(shape).weights, config.sigma, options)
+        strategy = cma.CMAEvolutionStrategy(weights, config.sigma, options)
         stream = np.random.SeedSequence(config.seed, spawn_key=(TRAINING_SPAWN_KEY,))
         return cls(strategy, np.random.default_rng(stream))
 
@@ -124,19 +131,12 @@ class State:
             pickle.dump((self, np.random.get_state()), file)  # noqa: NPY002
 
 
-def seeded_episodes(scenario: Scenario, seeds: range) -> Iterator[Episode]:
+def seeded_episodes(scenario: Scenario, breed: Breed, seeds: range) -> list[Any]:
     """The episodes that ``scripts/evaluate.py`` plays under ``seeds``."""
-    simulator = scenario.make_simulator()
-    for seed in seeds:
-        workload = scenario.draw_workload(np.random.default_rng(seed))
-        yield Episode(scenario, simulator, workload, np.random.default_rng(seed))
-
-
-def training_episodes(scenario: Scenario, rng: np.random.Generator) -> Iterator[Episode]:
-    """An endless stream of episodes."""
-    simulator = scenario.make_simulator()
-    while True:
-        yield Episode(scenario, simulator, scenario.draw_workload(rng), rng)
+    return [
+        breed.episode(scenario.draw_workload(np.random.default_rng(seed)), np.random.default_rng(seed))
+        for seed in seeds
+    ]
 
 
 def _generation(strategy: cma.CMAEvolutionStrategy, jct_s: np.ndarray) -> dict[str, float]:

@@ -11,6 +11,9 @@ from agents.figures import Figures
 from agents.runs import Run
 from agents.saving import GreedyPolicy
 from agents.showcase import Showcase
+from agents.zoo import MARKET
+from hetenv.envs.market import MarketEnv
+from hetenv.envs.placement import PlacementEnv
 
 
 class HeldOut:
@@ -39,7 +42,8 @@ class HeldOut:
     ) -> None:
         self.run, self.policy, self.save, self.save_state = run, policy, save, save_state
         self.best_path, self.last_path = run.folder / f"best{suffix}", run.folder / f"last{suffix}"
-        self._showcase = Showcase(run.config.load_scenario(), run.config.evaluation.seed)
+        env = MarketEnv if run.config.env == MARKET else PlacementEnv
+        self._showcase = Showcase(env, run.config.load_scenario(), run.config.evaluation.seed)
         purge_step = None
         if run.history:
             run.resumed_at.append(step)

@@ -75,6 +75,7 @@ class Run:
     def origin(self) -> Origin:
         """What the run's policies carry with them."""
         return Origin(
+            env=self.config.env,
             algorithm=self.config.algorithm,
             network=self.config.policy_kwargs.model_dump(),
             config=as_yaml(self.config),

@@ -1,7 +1,7 @@
 """Trained policies as files, with what is needed to play them again; reading one runs no code that is in it.
 
 A network lies in the zip of Stable-Baselines3, which ``PPO.load`` reads too; here only its JSON and its weights
-are read. A scorer lies in a .npz of plain arrays.
+are read. What was bred, a scorer or a bender, lies in a .npz of plain arrays.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from agents.config import PolicyKwargs, ScorerKwargs
+from agents.bender import Inputs, MarketBender
+from agents.config import BenderKwargs, PolicyKwargs, ScorerKwargs
 from agents.network import PairNetwork
 from agents.scorer import PairScorer, Shape
+from agents.zoo import MARKET, PLACEMENT
 from hetenv.config import parse_model
 from hetenv.errors import InputError
 from hetenv.files import replace_file
 
 _REMEDY = "give a policy that scripts/train.py saved"
+Bred = PairScorer | MarketBender
 
 
 class GreedyPolicy(Protocol):
-    """What plays placements."""
+    """What plays one of the environments."""
 
     def greedy_actions(self, observations: Mapping[str, np.ndarray]) -> np.ndarray:
-        """(B,) the likeliest action for each of a batch of observations."""
+        """(B, ...) the likeliest action for each of a batch of observations."""
 
 
 class Origin(BaseModel):
@@ -41,10 +44,11 @@ class Origin(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    env: str = PLACEMENT
     algorithm: str
     scenario: str
     overrides: dict[str, Any]
-    network: dict[str, Any]  # arguments of PairNetwork, or the Shape of a PairScorer
+    network: dict[str, Any]  # arguments of PairNetwork, the Shape of a PairScorer or the Inputs of a MarketBender
     config: str = ""  # YAML of the run that made it, seed included; empty before runs told it
 
 
@@ -55,9 +59,9 @@ def save_model(model: BaseAlgorithm, origin: Origin, path: Path) -> None:
         model.save(file)  # type: ignore[arg-type]  # any open file will do
 
 
-def save_scorer(scorer: PairScorer, origin: Origin, path: Path) -> None:
-    """Write ``scorer`` to ``path`` likewise."""
-    arrays: dict[str, Any] = {"weights": scorer.weights, "origin": np.array(origin.model_dump_json())}
+def save_bred(policy: Bred, origin: Origin, path: Path) -> None:
+    """Write ``policy`` to ``path`` likewise."""
+    arrays: dict[str, Any] = {"weights": policy.weights, "origin": np.array(origin.model_dump_json())}
     with replace_file(path, "wb") as file:
         np.savez(file, **arrays)
 
@@ -68,23 +72,30 @@ def load_policy(path: Path) -> tuple[GreedyPolicy, Origin]:
     Raises:
         InputError: no such file, or not one of ours.
     """
-    return load_scorer(path) if path.suffix == ".npz" else load_network(path)
+    return load_bred(path) if path.suffix == ".npz" else load_network(path)
 
 
-def load_scorer(path: Path) -> tuple[PairScorer, Origin]:
-    """The scorer in a file that ``save_scorer`` wrote."""
+def load_bred(path: Path) -> tuple[Bred, Origin]:
+    """The policy in a file that ``save_bred`` wrote."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             weights, content = arrays["weights"], json.loads(str(arrays["origin"]))
     except OSError as error:
         raise InputError(str(path), error.strerror or error, _REMEDY) from None
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError):
-        raise InputError(str(path), "not a file of a scorer", _REMEDY) from None
+        raise InputError(str(path), "not a file of a bred policy", _REMEDY) from None
     origin: Origin = parse_model(Origin, content, str(path))
+    if origin.env == MARKET:
+        inputs = Inputs(**parse_model(BenderKwargs, origin.network, str(path)).model_dump())
+        return MarketBender(_fitting(weights, inputs.n_weights, path), inputs), origin
     shape = Shape(**parse_model(ScorerKwargs, origin.network, str(path)).model_dump())
-    if weights.dtype != np.float64 or weights.shape != (shape.n_weights,) or not np.isfinite(weights).all():
-        raise InputError(str(path), "its weights do not fit this version's scorer", "train it again")
-    return PairScorer(weights, shape), origin
+    return PairScorer(_fitting(weights, shape.n_weights, path), shape), origin
+
+
+def _fitting(weights: np.ndarray, n_weights: int, path: Path) -> np.ndarray:
+    if weights.dtype != np.float64 or weights.shape != (n_weights,) or not np.isfinite(weights).all():
+        raise InputError(str(path), "its weights do not fit this version's policy", "train it again")
+    return weights
 
 
 def restore_model(model: BaseAlgorithm, path: Path) -> None:

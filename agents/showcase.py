@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.saving import GreedyPolicy
 from hetenv.config import Scenario
+from hetenv.envs.market import MarketEnv
 from hetenv.envs.placement import PlacementEnv
 
 
@@ -22,13 +23,14 @@ class Showcase:
     """Plays the same episode under one policy after the other.
 
     Args:
+        env: what the policies act in.
         seed: of the episode, as ``scripts/evaluate.py`` plays it.
     """
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
+    def __init__(self, env: type[PlacementEnv] | type[MarketEnv], scenario: Scenario, seed: int) -> None:
         self.seed = seed
         self._workload = scenario.draw_workload(np.random.default_rng(seed))
-        self._env = PlacementEnv(scenario, render_mode="rgb_array")
+        self._env = env(scenario, render_mode="rgb_array")
 
     def play(self, policy: GreedyPolicy) -> Pictures:
         env = self._env

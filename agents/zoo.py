@@ -1,6 +1,6 @@
 """Files of RL Baselines3 Zoo: the environment's id as the one key, and under it what else stands at the top level.
 
-    hetenv/Placement-v0:
+    hetenv/Placement-v0:      # or hetenv/Market-v0
       algorithm: ppo          # else told from the file's name, as in the zoo: ppo.yml
       env_kwargs: {scenario: online}
       n_envs: 16
@@ -17,8 +17,8 @@ from typing import Any
 
 from hetenv.errors import InputError
 
-ENV_ID = "hetenv/Placement-v0"
-POLICY = "PairPolicy"
+PLACEMENT, MARKET = "hetenv/Placement-v0", "hetenv/Market-v0"
+POLICIES = {PLACEMENT: "PairPolicy", MARKET: "MarketBender"}
 
 _UNSUPPORTED = {
     "normalize": "remove it: observations lie in [-1, 1] and rewards are in time scales already",
@@ -40,13 +40,14 @@ def flattened(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
     ids = [key for key in content if "/" in str(key) or str(key).rpartition("-v")[2].isdigit()]
     flat = dict(content)
     if ids:
-        if ids != [ENV_ID] or len(content) > 1 or not isinstance(content[ENV_ID], Mapping):
-            found = ", ".join(map(str, content))
-            raise InputError(str(path), found, f"give {ENV_ID} as the one key, and all others as a mapping under it")
-        flat = {"algorithm": path.stem} | dict(content[ENV_ID])
+        if ids[0] not in POLICIES or len(content) > 1 or not isinstance(content[ids[0]], Mapping):
+            found, known = ", ".join(map(str, content)), " or ".join(POLICIES)
+            raise InputError(str(path), found, f"give {known} as the one key, and all others as a mapping under it")
+        flat = {"env": ids[0], "algorithm": path.stem} | dict(content[ids[0]])
     for key, remedy in _UNSUPPORTED.items():
         if key in flat:
             raise InputError(f"{path}, {key}", repr(flat[key]), remedy)
-    if (policy := flat.pop("policy", POLICY)) != POLICY:
-        raise InputError(f"{path}, policy", repr(policy), f"remove it: {POLICY} is the one there is")
+    only = POLICIES.get(str(flat.get("env", PLACEMENT)))
+    if (policy := flat.pop("policy", only)) != only:
+        raise InputError(f"{path}, policy", repr(policy), f"remove it: {only} is the one there is")
     return flat

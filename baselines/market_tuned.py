@@ -63,6 +63,11 @@ class MarketTuned(Market):
         )
 
 
+def tuned_scenarios() -> list[str]:
+    """Names of the files in ``configs/tuned``."""
+    return sorted(file.stem for file in (config_dir() / "tuned").glob("*.yaml"))
+
+
 def tuned_parameters(scenario: str) -> Parameters:
     """The parameters in a file of ``configs/tuned``, by name, or in a .yaml file by path.
 
@@ -76,7 +81,7 @@ def tuned_parameters(scenario: str) -> Parameters:
     elif own.suffix in (".yaml", ".yml") and own.is_file():
         path = own
     else:
-        names = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+        names = ", ".join(tuned_scenarios())
         raise InputError(
             "option scenario", repr(scenario), f"use one of {names}, or the path of a .yaml file of scripts/tune.py"
         )

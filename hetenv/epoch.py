@@ -6,14 +6,15 @@ batch of jobs; all of the following is our extension to a stream.
 Who competes. Waiting jobs that fit, and running jobs that may change: all of them where the simulator allows
 preemption, otherwise the malleable ones, which may be resized but never paused. The others keep what they hold.
 
-What it costs. ``w (J(c) + restart)`` on a category c, where restart applies to a running job that changes, and
-``w (kappa tau + J(best))`` without GPUs, plus the restart for a running job. J(best) is the job's remaining time alone
+What it costs. ``w (J(c) + rho restart)`` on a category c, where restart applies to a running job that changes, and
+``w (kappa tau + J(best))`` without GPUs, plus rho restart for a running job. rho is the restart factor: 1 counts on the
+change to last for the rest of the job, more of it on further changes to come. J(best) is the job's remaining time alone
 on the cluster (on the categories it is offered, if those are fewer than it accepts), kappa the waiting factor, tau the
 expected wait: the mean time until the GPUs that running jobs give back serve a waiting job (``expected_wait_s``; the
 very next release would not do: with hundreds of jobs running it is seconds away, however many wait for it), or, when
 none runs, the least J(best) of the jobs competing, which is the first release their plan could bring.
 ``w = J(best) ** -exponent * J_eq ** -fairness``, J_eq the remaining time on an equal share of the GPUs on offer
-(``exclusive_share_s``). With kappa = 1 and both exponents 0 the objective is the paper's sum of J.
+(``exclusive_share_s``). With kappa = rho = 1 and both exponents 0 the objective is the paper's sum of J.
 
 What is left out. J is estimated from the category: as few empty nodes as possible, batches split in
 proportion to speed even where the simulator splits them evenly.
@@ -49,12 +50,14 @@ class OnlineObjective:
             empty go to the other.
         fairness_exponent: above 0 favours jobs that an equal share of the GPUs would serve fast, so that
             none takes many times as long as on that share.
+        restart_factor: rho, at least 0; more of it leaves running jobs where they are.
     """
 
     waiting_factor: float = 1.0
     weight_exponent: float = 0.0
     max_jobs: int = 128
     fairness_exponent: float = 0.0
+    restart_factor: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +136,7 @@ def pose_epoch(
     best_s = remaining_s[rows]
     for at in np.flatnonzero(most[rows] < snapshot.size_limits[1][rows]).tolist():
         best_s[at] = _best_on_offer_s(problem, at, best_s[at])
-    running, restart_s = ~snapshot.waiting[rows], snapshot.restart_s[rows]
+    running, restart_s = ~snapshot.waiting[rows], objective.restart_factor * snapshot.restart_s[rows]
     weights = best_s**-objective.weight_exponent
     if objective.fairness_exponent:
         share_s = exclusive_share_s(problem)  # inf for a job that the GPUs on offer cannot run

@@ -18,7 +18,7 @@ from hetenv.matching import OnlineTerms, Placement, PlacementProblem, solve_mark
 from hetenv.scheduler import Plan, Snapshot
 
 PRICE_REACH = 0.25  # time scales per GPU at an action of 1
-WAITING_REACH = 4.0  # waiting factor at an action of 1; its inverse at -1
+FACTOR_REACH = 32.0  # waiting and restart factor at an action of 1; its inverse at -1
 
 
 class MarketEnv(ScenarioEnv[np.ndarray]):
@@ -37,15 +37,16 @@ class MarketEnv(ScenarioEnv[np.ndarray]):
 
     ## Action Space
 
-    `Box(-1, 1, (M + 3,), float32)` for M GPU types. The zero action is the market with its defaults, the
+    `Box(-1, 1, (M + 4,), float32)` for M GPU types. The zero action is the market with its defaults, the
     plans of `baselines.make("market")` exactly. Values outside are clipped.
 
     | at | bends | for a in [-1, 1] | at 0 |
     |---|---|---|---|
     | m < M | price: seconds that a GPU of type m adds to the cost of a job of median weight | 0.25 a time_scale_s | 0 |
     | M | weight exponent: a job weighs (remaining time alone on the cluster)^-exponent | a | 0 |
-    | M + 1 | waiting factor of the expected wait for GPUs; more of it starts jobs sooner | 4^a | 1 |
+    | M + 1 | waiting factor of the expected wait for GPUs; more of it starts jobs sooner | 32^a | 1 |
     | M + 2 | fairness exponent: a job weighs (remaining time on an equal share of the GPUs)^-exponent | a | 0 |
+    | M + 3 | restart factor of the time that a change of a running job costs; more of it changes fewer | 32^a | 1 |
 
     Positive exponents favour short jobs.
 
@@ -94,7 +95,7 @@ class MarketEnv(ScenarioEnv[np.ndarray]):
     ) -> None:
         super().__init__(scenario, overrides, render_mode)
         n_types = len(self.scenario.cluster.types)
-        self.action_space = spaces.Box(-1.0, 1.0, (n_types + 3,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (n_types + 4,), np.float32)
         self.observation_space = observation_space(n_types)
 
     def reset(
@@ -155,17 +156,20 @@ class Bend(NamedTuple):
 
 
 def bend_of(action: np.ndarray, n_types: int, time_scale_s: float) -> Bend:
-    """What an action (M + 3,) means; the zero action means the market's defaults.
+    """What an action (M + 4,) means; the zero action means the market's defaults.
 
     Raises:
         ValueError: a wrong shape, or a value that is not a number.
     """
     numbers = np.asarray(action, float)
-    if numbers.shape != (n_types + 3,) or np.isnan(numbers).any():
-        raise ValueError(f"action {numbers.tolist()}: give {n_types + 3} numbers from -1 to 1")
-    *price, weight, waiting, fairness = np.clip(numbers, -1.0, 1.0).tolist()
+    if numbers.shape != (n_types + 4,) or np.isnan(numbers).any():
+        raise ValueError(f"action {numbers.tolist()}: give {n_types + 4} numbers from -1 to 1")
+    *price, weight, waiting, fairness, restart = np.clip(numbers, -1.0, 1.0).tolist()
     objective = OnlineObjective(
-        waiting_factor=WAITING_REACH**waiting, weight_exponent=weight, fairness_exponent=fairness
+        waiting_factor=FACTOR_REACH**waiting,
+        weight_exponent=weight,
+        fairness_exponent=fairness,
+        restart_factor=FACTOR_REACH**restart,
     )
     return Bend(PRICE_REACH * time_scale_s * np.array(price), objective)
 

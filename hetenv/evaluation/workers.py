@@ -57,7 +57,7 @@ def _started(scenario: Scenario, factories: Mapping[str, SchedulerFactory], work
             here, there = context.Pipe()
             connections.append(here)
             process = context.Process(target=_serve, args=(there, scenario, factories), daemon=True)
-            with _ignoring_interrupts():
+            with ignoring_interrupts():
                 process.start()
             processes.append(process)
             there.close()  # the process has the only other end, so that its death closes the pipe
@@ -72,7 +72,7 @@ def _started(scenario: Scenario, factories: Mapping[str, SchedulerFactory], work
 
 
 @contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
+def ignoring_interrupts() -> Iterator[None]:
     """Ignore Ctrl-C; processes started meanwhile ignore it for good, so that the parent alone answers it."""
     if threading.current_thread() is not threading.main_thread():  # the only one that may say so, or be interrupted
         yield
@@ -97,20 +97,20 @@ def _send(worker: Connection, task: Task) -> None:
     try:
         worker.send(task)
     except OSError:
-        raise _died() from None
+        raise worker_died() from None
 
 
 def _receive(worker: Connection) -> Trial:
     try:
         trial, error, where = worker.recv()
     except (EOFError, OSError):
-        raise _died() from None
+        raise worker_died() from None
     if error is not None:
         raise error from WorkerTraceback(where)
     return trial
 
 
-def _died() -> InputError:
+def worker_died() -> InputError:
     return InputError("workers", "a process died", "use fewer if memory is short")
 
 

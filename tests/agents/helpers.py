@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.config import EvolutionConfig, TrainConfig, load_config
+from agents.config import BenderConfig, EvolutionConfig, TrainConfig, load_config
 from hetenv.config import Scenario
 from hetenv.envs.placement import PlacementEnv
 
@@ -43,6 +43,22 @@ def tiny_evolution(**changes: Any) -> EvolutionConfig:
     }
     config = load_config(CONFIGS / "cma-placement.yaml", small | changes)
     assert isinstance(config, EvolutionConfig)
+    return config
+
+
+def tiny_bending(**changes: Any) -> BenderConfig:
+    """The evolution strategy on hetenv/Market-v0 cut down likewise."""
+    small: dict[str, Any] = {
+        "env_kwargs": {"scenario": "online-elastic", "overrides": TINY},
+        "n_timesteps": 500,
+        "max_minutes": None,
+        "population": 4,
+        "episodes": 2,
+        "workers": 1,
+        "evaluation": {"episodes": 2, "every_steps": 200, "baselines": []},
+    }
+    config = load_config(CONFIGS / "cma-market.yaml", small | changes)
+    assert isinstance(config, BenderConfig)
     return config
 
 

@@ -46,6 +46,8 @@ def test_changes_are_merged_into_nested_keys(tmp_path):
         ("evaluation: {baselines: [oracle]}", ("baselines", "oracle", "jps")),
         ("env_kwargs: {}", ("env_kwargs.scenario", "missing")),
         ("policy_kwargs: {beta: 0}", ("policy_kwargs.beta", "0")),
+        ("env: hetenv/Other-v0", ("env", "hetenv/Other-v0", "hetenv/Placement-v0", "hetenv/Market-v0")),
+        ("env: hetenv/Market-v0", ("algorithm", "a2c", "cma for hetenv/Market-v0")),
     ],
 )
 def test_bad_values_are_named_in_one_line(line, words, tmp_path):
@@ -57,6 +59,24 @@ def test_bad_values_are_named_in_one_line(line, words, tmp_path):
     message = str(caught.value)
     assert "\n" not in message
     assert str(path) in message
+    assert [word for word in words if word not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"policy_kwargs": {"features": ["weather"]}}, ("policy_kwargs.features", "weather", "queue")),
+        ({"policy_kwargs": {"type_features": ["queue"]}}, ("policy_kwargs.type_features", "queue", "affinity")),
+        ({"policy_kwargs": {"pair": 8}}, ("policy_kwargs.pair", "unknown key")),
+        ({"start": [0.0, 0.5]}, ("start",)),
+        ({"threads": 2}, ("threads", "unknown key")),  # it has workers
+    ],
+)
+def test_bad_values_of_a_bender_are_named(changes, words):
+    with pytest.raises(InputError) as caught:
+        load_config(CONFIGS / "cma-market.yaml", changes)
+    message = str(caught.value)
+    assert "\n" not in message
     assert [word for word in words if word not in message] == []
 
 

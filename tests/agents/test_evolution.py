@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 
 import agents
-from agents.config import load_config
+from agents.breeds import Scorers
+from agents.config import ScorerConfig, load_config
 from agents.evolution import seeded_episodes
 from agents.figures import Figures
-from agents.saving import load_scorer
+from agents.saving import load_bred
 from agents.scheduler import PolicyScheduler
-from agents.scorer import PairScorer, Shape, as_layers
 from agents.training import train
 from hetenv.config import load_scenario
 from hetenv.simulator import simulate
@@ -30,7 +32,7 @@ def test_a_run_leaves_scorers_state_and_figures(tmp_path):
     assert steps[0] == 0
     assert steps == sorted(set(steps))
     assert steps[-1] == run.steps >= config.n_timesteps
-    assert load_scorer(run.folder / "best.npz")[1].config == (run.folder / "config.yaml").read_text()
+    assert load_bred(run.folder / "best.npz")[1].config == (run.folder / "config.yaml").read_text()
     assert agents.load(run.folder / "last.npz").name == "run/last"
 
 
@@ -44,13 +46,14 @@ def test_seed_and_configuration_decide_the_table_whatever_the_number_of_threads(
 
 def test_figures_are_those_of_a_simulation():
     scenario = load_scenario("online", {"workload": {"n_jobs": 20, "load": 2.0}})
-    shape = Shape()
-    scorer = PairScorer.initial(shape)
-    (episode,) = seeded_episodes(scenario, range(5, 6))
-    (figures,), _ = episode.play(as_layers(scorer.weights[None], shape))
+    config = tiny_evolution()
+    assert isinstance(config, ScorerConfig)
+    with closing(Scorers(config, scenario)) as breed:
+        scorer = breed.policy(breed.first)
+        played, _ = breed.play(seeded_episodes(scenario, breed, range(5, 6)), breed.first[None])
     workload = scenario.draw_workload(np.random.default_rng(5))
     scheduler = PolicyScheduler(scorer, scenario)
     result = simulate(workload, scenario.cluster, scheduler, seed=5, **scenario.simulator.model_dump())
     wanted = Figures.of_episode(result.summary(), float(result.jobs["queueing_s"].sum()))
-    np.testing.assert_allclose(figures, wanted, rtol=1e-9)
-    assert figures.queue_length > 0.0
+    np.testing.assert_allclose(played, [[wanted]], rtol=1e-9)
+    assert wanted.queue_length > 0.0

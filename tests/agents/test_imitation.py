@@ -12,7 +12,7 @@ from agents.config import ImitationSettings
 from agents.episodes import HeldOutEpisodes
 from agents.imitation import Demonstrations, imitate
 from agents.network import PairNetwork
-from agents.saving import Origin, save_scorer
+from agents.saving import Origin, save_bred
 from agents.scheduler import PolicyScheduler
 from agents.scorer import PairScorer, Shape
 from agents.training import train
@@ -57,7 +57,7 @@ def test_a_clone_agrees_with_its_teacher_and_does_better_than_before(tiny, tmp_p
     path = tmp_path / "teacher.npz"
     shape = Shape(1, 1)
     origin = Origin(algorithm="cma", scenario="online", overrides=TINY, network=shape._asdict())
-    save_scorer(PairScorer.initial(shape), origin, path)
+    save_bred(PairScorer.initial(shape), origin, path)
     torch.manual_seed(0)
     network = PairNetwork(width=16)
     disturb(network)

@@ -16,7 +16,7 @@ import agents
 import baselines
 from agents.config import load_config
 from agents.runs import Run
-from agents.saving import save_scorer
+from agents.saving import save_bred
 from agents.scorer import PairScorer, Shape
 from hetenv.config import Scenario, load_scenario
 from hetenv.errors import InputError
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def shipped(folder: Path) -> Path:
     config = tiny_evolution(seed=7)
     run = Run(folder, config, {})
-    save_scorer(PairScorer.initial(Shape(**config.policy_kwargs.model_dump())), run.origin, folder / "tiny.npz")
+    save_bred(PairScorer.initial(Shape(**config.policy_kwargs.model_dump())), run.origin, folder / "tiny.npz")
     return folder / "tiny.npz"
 
 
@@ -99,7 +99,7 @@ class Trap:
 def test_pickled_content_is_refused_and_not_run(shipped, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     changed(shipped, **{name: np.array([Trap()], object)})
-    with pytest.raises(InputError, match="not a file of a scorer"):
+    with pytest.raises(InputError, match="not a file of a bred policy"):
         agents.load("pretrained:tiny")
     assert not Path("sprung").exists()
 
@@ -159,6 +159,12 @@ def test_the_online_policy_beats_the_best_scheduler() -> None:
     scenario, seeds = load_scenario("online"), range(50_000, 50_012)
     learned = mean_jct_s(scenario, agents.load("pretrained:online"), seeds)
     assert learned < 0.99 * mean_jct_s(scenario, baselines.make("market-tuned", scenario="online"), seeds)
+
+
+def test_the_elastic_policy_beats_the_best_scheduler() -> None:
+    scenario, seeds = load_scenario("online-elastic"), range(50_000, 50_012)
+    learned = mean_jct_s(scenario, agents.load("pretrained:online-elastic"), seeds)
+    assert learned < 0.995 * mean_jct_s(scenario, baselines.make("market-tuned", scenario="online-elastic"), seeds)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.6])

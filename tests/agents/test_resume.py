@@ -28,7 +28,7 @@ from agents.runs import Run
 from agents.saving import load_network, load_policy, restore_model
 from agents.training import resume, train
 from hetenv.errors import InputError
-from tests.agents.helpers import tiny_config, tiny_evolution
+from tests.agents.helpers import tiny_bending, tiny_config, tiny_evolution
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts/train.py"
@@ -137,9 +137,10 @@ def test_runs_that_were_killed_at_the_same_step_go_on_alike(tmp_path):
     assert all(torch.equal(last[0][key], last[1][key]) for key in last[0])
 
 
-def test_an_evolution_strategy_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch):
-    whole = train(tiny_evolution(), tmp_path / "whole")
-    assert len(whole.history) >= 4
+@pytest.mark.parametrize("make", [tiny_evolution, tiny_bending], ids=["scorer", "bender"])
+def test_an_evolution_strategy_goes_on_as_if_nothing_had_happened(make, tmp_path, monkeypatch):
+    whole = train(make(), tmp_path / "whole")
+    assert len(whole.history) >= 3
     keep = HeldOut.keep
 
     def killed(self, step, figures, scalars):
@@ -150,7 +151,7 @@ def test_an_evolution_strategy_goes_on_as_if_nothing_had_happened(tmp_path, monk
     with monkeypatch.context() as patch:
         patch.setattr(HeldOut, "keep", killed)
         with pytest.raises(Killed):
-            train(tiny_evolution(), tmp_path / "killed")
+            train(make(), tmp_path / "killed")
     run = resume(Run.read(tmp_path / "killed"))
     assert run.history == whole.history
     assert run.resumed_at == [whole.history[1][0]]

@@ -54,7 +54,9 @@ def test_the_algorithm_may_be_named_instead_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("hetenv/Placement-v0", "hetenv/Market-v0", ("hetenv/Market-v0", "give hetenv/Placement-v0")),
+        ("hetenv/Placement-v0", "hetenv/Other-v0", ("hetenv/Other-v0", "give hetenv/Placement-v0")),
+        ("hetenv/Placement-v0", "hetenv/Market-v0", ("policy", "PairPolicy", "MarketBender")),
+        ("hetenv/Placement-v0:\n  policy: PairPolicy", "hetenv/Market-v0:", ("algorithm", "ppo", "use one of cma")),
         ("hetenv/Placement-v0", "CartPole-v1", ("CartPole-v1", "give hetenv/Placement-v0")),
         ("\nhetenv", "\nseed: 3\nhetenv", ("seed", "as a mapping under it")),
         ("PairPolicy", "MultiInputPolicy", ("policy", "MultiInputPolicy", "PairPolicy")),

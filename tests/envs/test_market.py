@@ -64,9 +64,9 @@ def play(env: MarketEnv, action: np.ndarray, seed: int) -> int:
 
 
 def bent(n_types: int, **numbers: float) -> np.ndarray:
-    """The action with the ``price`` of the first type, ``weight``, ``waiting`` or ``fairness`` set."""
-    at = {"price": 0, "weight": n_types, "waiting": n_types + 1, "fairness": n_types + 2}
-    action = np.zeros(n_types + 3, np.float32)
+    """The action with the ``price`` of the first type, ``weight``, ``waiting``, ``fairness`` or ``restart`` set."""
+    at = {"price": 0, "weight": n_types, "waiting": n_types + 1, "fairness": n_types + 2, "restart": n_types + 3}
+    action = np.zeros(n_types + 4, np.float32)
     for name, number in numbers.items():
         action[at[name]] = number
     return action
@@ -162,19 +162,19 @@ def test_same_seed_same_bytes(case: str) -> None:
 
 
 def test_the_action_maps_have_the_documented_bounds() -> None:
-    for end, waiting_factor in ((1.0, 4.0), (-1.0, 0.25)):
+    for end, factor in ((1.0, 32.0), (-1.0, 1 / 32)):
         for beyond in (1.0, 7.0):  # values outside are clipped
-            bend = bend_of(np.full(5, end * beyond, np.float32), 2, 1000.0)
+            bend = bend_of(np.full(6, end * beyond, np.float32), 2, 1000.0)
             np.testing.assert_array_equal(bend.price_offset_s, [250.0 * end] * 2)
-            assert bend.objective == OnlineObjective(waiting_factor, end, fairness_exponent=end)
-    assert bend_of(np.zeros(5, np.float32), 2, 1000.0).objective == OnlineObjective()
+            assert bend.objective == OnlineObjective(factor, end, fairness_exponent=end, restart_factor=factor)
+    assert bend_of(np.zeros(6, np.float32), 2, 1000.0).objective == OnlineObjective()
 
 
-@pytest.mark.parametrize("action", [np.zeros(6, np.float32), np.full(7, np.nan, np.float32)])
+@pytest.mark.parametrize("action", [np.zeros(7, np.float32), np.full(8, np.nan, np.float32)])
 def test_what_is_no_action_is_refused(action: np.ndarray) -> None:
     env = MarketEnv("online", SHORT)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="give 7 numbers from -1 to 1"):
+    with pytest.raises(ValueError, match="give 8 numbers from -1 to 1"):
         env.step(action)
 
 
@@ -190,7 +190,7 @@ def test_observations_are_fresh_arrays_and_show_the_queue() -> None:
     np.testing.assert_allclose(first["affinity"], [[0.0, 0.5, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.75, 1.0]])
     np.testing.assert_allclose(first["types"][:, [1, 2, 3]], [[1, 1, 0], [1, 1, 0]])
     np.testing.assert_allclose(first["types"][:, 4], [2 / 3, 1 / 3])
-    env.step(np.zeros(5, np.float32))
+    env.step(np.zeros(6, np.float32))
     for key, value in first.items():
         np.testing.assert_array_equal(value, kept[key])
 
@@ -245,6 +245,22 @@ def test_a_larger_waiting_factor_starts_jobs_sooner() -> None:
     simulator = two_servers([[1.0, 0.4]] * 2, [100, 100])  # 250 s on the slow GPU, or 100 s and 100 s of waiting
     assert plan_of(simulator, bent(2)).sum() == 1
     assert plan_of(simulator, bent(2, waiting=1.0)).sum() == 2
+
+
+def test_a_larger_restart_factor_leaves_running_jobs_in_place() -> None:
+    speed = np.array([[1.0, 0.0], [1.0, 0.8]])
+    jobs = Workload.build(
+        ("fast", "slow"), speed, np.array([0.0, 10.0]), iterations=[20, 1000], batch=1, restart_s=60.0, malleable=True
+    )
+    simulator = Simulator(load_scenario("slow-server").cluster, jobs, preemptive=True)
+    simulator.reset(0)
+    for _ in range(2):  # the first takes the fast GPU; the second arrives and is in a hurry
+        simulator.apply(plan_bent(simulator.snapshot(), bend_of(bent(2, waiting=1.0), 2, 3600.0))[0])
+        simulator.advance()
+    # The first has finished: moving saves the second some 240 s
+    assert simulator.snapshot().counts.tolist() == [[0, 1]]
+    assert plan_of(simulator, bent(2))[1].tolist() == [1, 0]
+    assert not plan_of(simulator, bent(2, restart=0.5)).any()  # 339 s
 
 
 @pytest.mark.parametrize("name", ["weight", "fairness"])
@@ -314,7 +330,7 @@ def test_render_shows_prices_and_the_gantt() -> None:
     env.reset(seed=0)
     assert env.render() == "t = 0 s   1 waiting, 0 running\n  fast  1/1 free, 0 s a GPU\n  slow  1/1 free, 0 s a GPU"
     env = MarketEnv("online", SHORT, render_mode="rgb_array")
-    play(env, np.zeros(7, np.float32), seed=0)
+    play(env, np.zeros(8, np.float32), seed=0)
     image = env.render()
     assert image.dtype == np.uint8
     assert len(np.unique(image.reshape(-1, 3), axis=0)) > len(env.simulator.workload) / 2  # a colour a job
