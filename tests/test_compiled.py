@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,12 @@ def test_the_cache_is_reused_and_lies_outside_the_package(package: Path, tmp_pat
 def test_an_unwritable_cache_folder_is_no_obstacle(package: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert run_twice(package, tmp_path / "file") == 2
+
+
+def test_processes_that_compile_at_once_leave_a_sound_cache(package: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: run_twice(package, tmp_path / "cache"), range(4))) == [2] * 4
+    assert run(package, tmp_path / "cache").stderr == ""  # nothing is compiled again
 
 
 def test_a_change_compiles_only_what_depends_on_it(package: Path, tmp_path: Path) -> None:
