@@ -18,7 +18,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
@@ -125,7 +125,8 @@ def timed(solve: Callable[[PlacementProblem], Any], draw: Callable[[], Placement
 def benchmark_matching(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Gap to the optimum and to the proven bound, latency, and how many times faster than exact and the full MILP.
 
-    The rows "next" are of the market on the next problem, cold and with the prices of the one before.
+    All solvers take turns on each instance, so that what else the machine does slows all of them alike. The rows "next"
+    are of the market on the next problem, cold and with the prices of the one before.
     """
     rows = []
     for case in args.cases:
@@ -136,8 +137,13 @@ def benchmark_matching(args: argparse.Namespace) -> list[dict[str, Any]]:
             drawn = [draw_problems(case, network, np.random.default_rng(seed)) for seed in seeds]
             for solve in solvers.values():
                 timed(solve, drawn[0][0])  # compile
-            runs = {name: [timed(solve, now) for now, _ in drawn] for name, solve in solvers.items()}
-            milp_s = [timed(solve_milp, now)[1] for now, _ in drawn[: args.milp_seeds if small else 0]]
+            runs: dict[str, list[tuple[Placement, float]]] = {name: [] for name in solvers}
+            milp_s = []
+            for seed, (now, _) in zip(seeds, drawn, strict=True):
+                for name, solve in solvers.items():
+                    runs[name].append(timed(solve, now))
+                if small and seed < args.milp_seeds:
+                    milp_s.append(timed(solve_milp, now)[1])
             optima = runs.get("exact", [])
             rows += [matching_row(case, network, name, runs[name], optima, milp_s) for name in solvers]
             prices = [solve_market(now()).prices for now, _ in drawn]
@@ -159,6 +165,11 @@ def matching_row(
     case: str, network: str, solver: str, runs: Runs, optima: Runs, milp_s: Sequence[float]
 ) -> dict[str, Any]:
     """One line of the table: ``runs`` of a solver against the ``optima``, if known, of the same problems."""
+
+    def times_faster(others_s: Iterable[float]) -> float | None:
+        ratios = [other_s / seconds for (_, seconds), other_s in zip(runs, others_s, strict=False)]
+        return float(np.median(ratios)) if ratios else None
+
     gaps = [mine.total / best.total - 1 for (mine, _), (best, _) in zip(runs, optima, strict=False)]
     bounds = [placement.gap for placement, _ in runs if placement.gap is not None]
     p50, p99 = np.percentile([seconds for _, seconds in runs], [50, 99])
@@ -172,8 +183,8 @@ def matching_row(
         "p50_ms": 1e3 * float(p50),
         "p99_ms": 1e3 * float(p99),
         "us_per_job": 1e6 * float(p50) / CASES[case][0],
-        "x_exact": float(np.median([seconds for _, seconds in optima]) / p50) if optima else None,
-        "x_milp": float(np.median(milp_s) / p50) if milp_s else None,
+        "x_exact": times_faster(seconds for _, seconds in optima),
+        "x_milp": times_faster(milp_s),
     }
 
 
