@@ -1,8 +1,8 @@
 """The catalogue: measured throughputs of models on GPU types, and what is known of both.
 
-Its files lie in ``configs/catalogue``: ``models.csv``, ``gpus.csv``, and one ``throughputs-<source>.csv`` a
-source, each with its origin in the comment lines on top. "The faster GPU" depends on the model, so
-nothing here ranks the types.
+Its files lie in ``configs/catalogue``: ``models.csv``, ``gpus.csv``, one ``throughputs-<source>.csv`` a source and,
+where jobs were measured two at a time, ``colocation-<source>.csv``, each with its origin in the comment lines on top.
+"The faster GPU" depends on the model, so nothing here ranks the types.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from hetenv.errors import InputError
 from hetenv.performance import MeasuredTable
 from hetenv.shipped import config_dir
 
-PREFIX = "throughputs-"
+PREFIX, SHARED_PREFIX = "throughputs-", "colocation-"
 GPU_COUNTS = (1, 2, 4, 8)
 CONSOLIDATED = tuple(f"on_{gpus}" for gpus in GPU_COUNTS)  # columns of a throughput file
 SPREAD = ("", *(f"spread_{gpus}" for gpus in GPU_COUNTS[1:]))  # one GPU is never spread
 
 T = TypeVar("T")
+Pair = tuple[str, str, str, int]  # two rows of a throughput table, the GPU type, how many GPUs they share
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,16 @@ class Throughputs:
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """All figures, by name; ``throughputs`` by source: gavel, pollux, elasticflow, generations."""
+    """All figures, by name; ``throughputs`` by source: gavel, pollux, elasticflow, generations.
+
+    ``colocation`` by source: gavel. There ``[one, other, gpu, n_gpus]`` is the pair of iterations/s of two jobs on the
+    same GPUs of a node, both orders alike; pairs that cannot share are absent.
+    """
 
     models: Mapping[str, ModelFigures]
     gpus: Mapping[str, GPUFigures]
     throughputs: Mapping[str, Throughputs]
+    colocation: Mapping[str, Mapping[Pair, tuple[float, float]]]
 
 
 @lru_cache(maxsize=4)
@@ -100,7 +106,11 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
         path.stem.removeprefix(PREFIX): _throughputs(path, models, gpus)
         for path in sorted(folder.glob(f"{PREFIX}*.csv"))
     }
-    return Catalogue(models, gpus, throughputs)
+    colocation = {
+        path.stem.removeprefix(SHARED_PREFIX): _colocation(path, models, gpus)
+        for path in sorted(folder.glob(f"{SHARED_PREFIX}*.csv"))
+    }
+    return Catalogue(models, gpus, throughputs, colocation)
 
 
 @dataclass(frozen=True)
@@ -193,13 +203,11 @@ def _throughputs(path: Path, models: Mapping[str, object], gpus: Mapping[str, ob
     figures: dict[tuple[str, str], list[list[float]]] = {}  # (row, type) -> (GPU counts, 2) iterations/s
     columns = ("model", "batch", "gpu", *CONSOLIDATED, *SPREAD[1:])
     for row in _rows(path, columns):
-        model = row.one_of("model", models, "name a model of models.csv")
+        model, batch, name = _variant(row, models)
         gpu = row.one_of("gpu", gpus, "name a GPU of gpus.csv")
-        batch = row.number("batch", 1, whole=True)
-        name = model if batch is None else f"{model} (batch size {int(batch)})"
         if (name, gpu) in figures:
             raise row.error("gpu", f"give {name} on {gpu} once")
-        of_row[name] = model, batch or 1.0
+        of_row[name] = model, batch
         figures[name, gpu] = [
             [_rate(row, packed), _rate(row, spread)] for packed, spread in zip(CONSOLIDATED, SPREAD, strict=True)
         ]
@@ -213,6 +221,33 @@ def _throughputs(path: Path, models: Mapping[str, object], gpus: Mapping[str, ob
         tuple(model for model, _ in of_row.values()),
         np.array([batch for _, batch in of_row.values()]),
     )
+
+
+def _colocation(
+    path: Path, models: Mapping[str, object], gpus: Mapping[str, object]
+) -> dict[Pair, tuple[float, float]]:
+    rates: dict[Pair, tuple[float, float]] = {}
+    columns = ("model", "batch", "other", "other_batch", "gpu", "n_gpus", "rate", "other_rate")
+    for row in _rows(path, columns):
+        one, other = (_variant(row, models, *fields)[2] for fields in (("model", "batch"), ("other", "other_batch")))
+        gpu, n_gpus = row.one_of("gpu", gpus, "name a GPU of gpus.csv"), row.number("n_gpus", 1, whole=True)
+        if n_gpus is None:
+            raise row.error("n_gpus", "give a number")
+        if (one, other, gpu, int(n_gpus)) in rates:
+            raise row.error("other", f"give {one} with {other} on {int(n_gpus)} {gpu} once")
+        rate, other_rate = row.required("rate"), row.required("other_rate")
+        rates[one, other, gpu, int(n_gpus)] = rate, other_rate
+        rates[other, one, gpu, int(n_gpus)] = other_rate, rate
+    return rates
+
+
+def _variant(
+    row: _Row, models: Mapping[str, object], model_field: str = "model", batch_field: str = "batch"
+) -> tuple[str, float, str]:
+    """A model, the samples of an iteration (1 where the source names none), and how tables name the two."""
+    model = row.one_of(model_field, models, "name a model of models.csv")
+    batch = row.number(batch_field, 1, whole=True)
+    return model, batch or 1.0, model if batch is None else f"{model} (batch size {int(batch)})"
 
 
 def _rate(row: _Row, field: str) -> float:

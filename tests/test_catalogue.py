@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import itertools
+import json
 import shutil
 from pathlib import Path
 
@@ -27,7 +29,7 @@ def catalogue() -> Catalogue:
 def test_every_figure_is_small_and_has_a_source(catalogue):
     for path in SHIPPED.iterdir():
         assert path.stat().st_size <= 100_000
-        if path.stem.startswith("throughputs-"):
+        if path.stem.startswith(("throughputs-", "colocation-")):
             comment = [line for line in path.read_text().splitlines() if line.startswith("#")]
             assert any(line.startswith(("# Source: ", "# Sources: ")) for line in comment)
     assert set(catalogue.throughputs) == {"elasticflow", "gavel", "generations", "pollux"}
@@ -35,6 +37,33 @@ def test_every_figure_is_small_and_has_a_source(catalogue):
         assert (figures.batch >= 1).all()
         assert set(figures.model) <= set(catalogue.models)
         assert set(figures.table.types) <= set(catalogue.gpus)
+
+
+def test_jobs_measured_two_at_a_time(catalogue):
+    shared, alone = catalogue.colocation["gavel"], catalogue.throughputs["gavel"].table
+    assert 1_500 < len(shared) < 2_000
+    for (one, other, gpu, n_gpus), rates in shared.items():
+        assert shared[other, one, gpu, n_gpus] == rates[::-1]
+        assert alone.rate[alone.row(one), alone.types.index(gpu), n_gpus, 0] > 0
+    # What a pair loses, in sum, against taking turns: most gain by sharing a V100, and not all alike.
+    gain = [
+        sum(rate / alone.rate[alone.row(name), 2, 1, 0] for name, rate in zip(pair[:2], rates, strict=True))
+        for pair, rates in shared.items()
+        if pair[2:] == ("v100", 1)
+    ]
+    assert np.median(gain) > 1.0
+    assert min(gain) < 1.0 < max(gain)
+
+
+def test_colocation_is_what_gavel_measured(catalogue, shared):
+    raw = json.loads((shared / "data" / "gavel" / "simulation_throughputs.json").read_text())
+    pairs = catalogue.colocation["gavel"]
+    names = catalogue.throughputs["gavel"].table.models
+    for gpu, n_gpus in itertools.product(("k80", "p100", "v100"), (1, 2, 4, 8)):
+        for one, other in itertools.product(names, names):
+            rates = raw[gpu].get(str((one, n_gpus)), {}).get(str((other, n_gpus)), (0.0, 0.0))
+            kept = pairs.get((one, other, gpu, n_gpus), (0.0, 0.0))
+            assert kept == pytest.approx(rates if min(rates) > 0 else (0.0, 0.0), rel=1e-5)
 
 
 def test_models_of_each_source(catalogue):
