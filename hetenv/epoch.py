@@ -164,12 +164,13 @@ class _Opening(NamedTuple):
 
 def _open_epoch(snapshot: Snapshot) -> _Opening | None:
     """None when nobody can move and nobody waits, or waits for GPUs of which none is free: then nothing can change."""
+    may_start = snapshot.n_waiting > 0 and snapshot.free.any()
+    if not (may_start or snapshot.running_may_change):
+        return None
     if not snapshot.running_may_change:
-        if snapshot.n_waiting == 0 or not snapshot.free.any():
-            return None
         snapshot = snapshot.without_running()
     movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
-    if not movable.any() and (snapshot.n_waiting == 0 or not snapshot.free.any()):
+    if not (may_start or movable.any()):
         return None
     draft = snapshot.draft()
     least, most = snapshot.size_limits
