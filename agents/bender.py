@@ -104,5 +104,6 @@ class MarketBender:
 
 def constants_of(tuned: Parameters) -> tuple[float, ...]:
     """(5,) for ``BENDS``: what market-tuned does under its parameters, as far as the environment's actions reach."""
-    waiting = np.log(max(tuned.waiting_factor, 1.0 / FACTOR_REACH)) / np.log(FACTOR_REACH)
-    return 0.0, *np.clip((tuned.weight_exponent, waiting), -1.0, 1.0).tolist(), 0.0, 0.0
+    factors = np.array([tuned.waiting_factor, tuned.restart_factor])
+    waiting, restart = (np.log(np.maximum(factors, 1.0 / FACTOR_REACH)) / np.log(FACTOR_REACH)).tolist()
+    return 0.0, *np.clip((tuned.weight_exponent, waiting, 0.0, restart), -1.0, 1.0).tolist()

@@ -20,7 +20,7 @@ class Market(OnlineMatcher):
     resize and migrate.
 
     Args:
-        waiting_factor, weight_exponent, max_jobs, fairness_exponent: see ``OnlineMatcher``.
+        waiting_factor, weight_exponent, max_jobs, fairness_exponent, restart_factor: see ``OnlineMatcher``.
         start: where the search for prices begins. "cold": afresh at every epoch, the plans of ``solve_market`` and of
             the zero action of hetenv/Market-v0. "warm": at the prices of the last epoch, which takes about half
             the time to placements of the same quality, though not always the same ones.
@@ -34,9 +34,10 @@ class Market(OnlineMatcher):
         weight_exponent: float = 0.0,
         max_jobs: int = 128,
         fairness_exponent: float = 0.0,
+        restart_factor: float = 1.0,
         start: str = "cold",
     ) -> None:
-        super().__init__(waiting_factor, weight_exponent, max_jobs, fairness_exponent)
+        super().__init__(waiting_factor, weight_exponent, max_jobs, fairness_exponent, restart_factor)
         self._warm = one_of("start", start, ("cold", "warm")) == "warm"
         self._prices: np.ndarray | None = None  # (M,) cost per GPU at the last epoch; None for a cold start
 

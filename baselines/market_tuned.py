@@ -15,12 +15,13 @@ DEFAULT = "default"  # the file found over all scenarios with a stream of jobs, 
 
 
 class Parameters(BaseModel):
-    """What scripts/tune.py searches: two numbers of ``hetenv.epoch.OnlineObjective``."""
+    """What scripts/tune.py searches: three numbers of ``hetenv.epoch.OnlineObjective``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     waiting_factor: Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
     weight_exponent: Annotated[float, Field(allow_inf_nan=False)]
+    restart_factor: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0  # without effect where no job changes
 
 
 class _TunedFile(BaseModel):
@@ -28,17 +29,18 @@ class _TunedFile(BaseModel):
 
 
 class MarketTuned(Market):
-    """``market`` with the waiting factor and the weight exponent of least mean JCT on training seeds (ours).
+    """``market`` with the waiting, restart factor and weight exponent of least mean JCT on training seeds (ours).
 
-    The paper's objective, solved afresh at each event, is not optimal over a stream: it knows of the next release,
-    not of the arrivals to come. Short jobs first and less patience mend part of that. The parameters lie in
+    The paper's objective, solved afresh at each event, is not optimal over a stream: it knows of the next releases,
+    not of the arrivals to come, and takes a change of running jobs for the last one. Short jobs first, less patience
+    and dearer restarts mend part of that. The parameters lie in
     ``configs/tuned``, one file a scenario, found by scripts/tune.py on seeds below 1000. It decides what ``market``
     does, and starts each search for prices warm.
 
     Args:
         scenario: a name of ``configs/tuned``, or the path of a .yaml file that scripts/tune.py wrote; by default
             robust parameters, found over all shipped scenarios with a stream of jobs.
-        waiting_factor, weight_exponent: instead of those of the file.
+        waiting_factor, weight_exponent, restart_factor: instead of those of the file.
         max_jobs: see ``OnlineMatcher``.
 
     Raises:
@@ -53,14 +55,16 @@ class MarketTuned(Market):
         waiting_factor: float | None = None,
         weight_exponent: float | None = None,
         max_jobs: int = 128,
+        restart_factor: float | None = None,
     ) -> None:
-        tuned = tuned_parameters(scenario)
-        super().__init__(
-            tuned.waiting_factor if waiting_factor is None else waiting_factor,
-            tuned.weight_exponent if weight_exponent is None else weight_exponent,
-            max_jobs,
-            start="warm",
-        )
+        given = {
+            "waiting_factor": waiting_factor,
+            "weight_exponent": weight_exponent,
+            "restart_factor": restart_factor,
+        }
+        tuned = tuned_parameters(scenario).model_dump()
+        chosen = tuned | {name: value for name, value in given.items() if value is not None}
+        super().__init__(max_jobs=max_jobs, start="warm", **chosen)
 
 
 def tuned_scenarios() -> list[str]:

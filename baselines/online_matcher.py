@@ -21,6 +21,7 @@ class OnlineMatcher(ABC):
         weight_exponent: jobs weigh J(best) to the power of minus this.
         max_jobs: most jobs that compete in one decision.
         fairness_exponent: jobs weigh, besides, their time on an equal share of the GPUs to the power of minus this.
+        restart_factor: rho, multiplies the time that a running job loses when it changes.
     """
 
     name: str
@@ -32,12 +33,14 @@ class OnlineMatcher(ABC):
         weight_exponent: float = 0.0,
         max_jobs: int = 128,
         fairness_exponent: float = 0.0,
+        restart_factor: float = 1.0,
     ) -> None:
         self._objective = OnlineObjective(
             number("waiting_factor", waiting_factor, least=0.0),
             number("weight_exponent", weight_exponent),
             whole("max_jobs", max_jobs, least=1),
             number("fairness_exponent", fairness_exponent),
+            number("restart_factor", restart_factor, least=0.0),
         )
 
     def reset(self, cluster: Cluster, seed: int) -> None:

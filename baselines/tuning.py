@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import qmc
@@ -23,9 +24,23 @@ from hetenv.evaluation import evaluate
 
 HELD_OUT = 1000  # seeds from here on are for evaluation
 PLAIN = Parameters(waiting_factor=1.0, weight_exponent=0.0)  # the paper's objective, ``market``
-BOX = np.array([[np.log(0.25), np.log(32.0)], [0.0, 1.25]])  # log waiting factor, weight exponent
-CANDIDATES = (16, 8)  # of the search in BOX, and of the one in a quarter of it about the best
+CANDIDATES = (8, 4)  # a parameter: of the search in the box, and of the one in a quarter of it about the best
 SHARES = (8, 4, 2, 1)  # candidates play 1/8 of the episodes, the better half of them 1/4, ...
+
+
+class Side(NamedTuple):
+    """Of the box: a parameter from ``least`` to ``most``, spread evenly by itself or by its logarithm."""
+
+    least: float
+    most: float
+    logarithmic: bool
+
+
+BOX: Mapping[str, Side] = {
+    "waiting_factor": Side(0.25, 32.0, logarithmic=True),
+    "weight_exponent": Side(0.0, 1.25, logarithmic=False),
+    "restart_factor": Side(0.5, 16.0, logarithmic=True),  # last: searched only where running jobs may change
+}
 
 
 @dataclass(frozen=True)
@@ -65,16 +80,19 @@ def tune(
         InputError: seeds of 1000 or more, which are for evaluation, or another number out of range.
         KeyboardInterrupt: before the candidates had played one round.
     """
-    if episodes < 1:
-        raise InputError("episodes", episodes, "give a whole number of at least 1")
+    for name, value, least in (("episodes", episodes, 1), ("seed", seed, 0)):
+        if value < least:
+            raise InputError(name, value, f"give a whole number of at least {least}")
     if seed + episodes > HELD_OUT:
         raise InputError("seed", f"{seed} with {episodes} episodes", "tune on seeds below 1000; the others evaluate")
-    search = _Search(scenarios, episodes, seed, workers, progress)
-    interrupted, box = False, BOX
+    box = [side for name, side in BOX.items() if name != "restart_factor" or _jobs_restart(scenarios, seed)]
+    most_trials = len(scenarios) * _most_trials(len(box), episodes)
+    search = _Search(scenarios, episodes, seed, workers, lambda done: progress(done, most_trials))
+    interrupted = False
     try:
         for n_candidates in CANDIDATES:
-            search.halve(_spread(box, n_candidates))
-            box = _around(search.best())
+            search.halve(_spread(box, n_candidates * len(box)))
+            box = _around(search.best(), box)
     except KeyboardInterrupt:
         if not search.jct_s:
             raise
@@ -92,11 +110,11 @@ class _Search:
         episodes: int,
         seed: int,
         workers: int,
-        progress: Callable[[int, int], object],
+        progress: Callable[[int], object],
     ) -> None:
         self.jct_s: dict[Parameters, np.ndarray] = {}
         self._scenarios, self._episodes, self._seed, self._workers = scenarios, episodes, seed, workers
-        self._progress, self._done, self._most = progress, 0, len(scenarios) * _most_trials(episodes)
+        self._progress, self._done = progress, 0
 
     def halve(self, candidates: Sequence[Parameters]) -> None:
         """All candidates play a few episodes, the better half of them plays on, and so forth."""
@@ -143,7 +161,7 @@ class _Search:
             episodes=until - first,
             seed=self._seed + first,
             workers=self._workers,
-            progress=lambda done, total: self._progress(self._done + done, self._most),
+            progress=lambda done, total: self._progress(self._done + done),
         )
         if evaluation.interrupted:
             raise KeyboardInterrupt
@@ -161,28 +179,45 @@ def _rungs(n_candidates: int, episodes: int) -> Iterator[tuple[int, int]]:
             n_candidates, played = -(-n_candidates // 2), until
 
 
-def _most_trials(episodes: int) -> int:
+def _most_trials(n_parameters: int, episodes: int) -> int:
     """Episodes of one scenario that a whole search plays at most."""
     most = episodes  # of plain market
     for n_candidates in CANDIDATES:
         played = 0
-        for n_kept, until in _rungs(n_candidates, episodes):
+        for n_kept, until in _rungs(n_candidates * n_parameters, episodes):
             most += n_kept * (until - played)
             played = until
     return most
 
 
-def _spread(box: np.ndarray, n_candidates: int) -> list[Parameters]:
-    """Halton points of a ``box`` (2, 2) of [least, most]: log waiting factor, weight exponent."""
+def _jobs_restart(scenarios: Sequence[Scenario], seed: int) -> bool:
+    """Whether running jobs may change in some of the ``scenarios``."""
+    return any(
+        scenario.simulator.preemptive or scenario.draw_workload(np.random.default_rng(seed)).malleable.any()
+        for scenario in scenarios
+    )
+
+
+def _spread(box: Sequence[Side], n_candidates: int) -> list[Parameters]:
+    """Halton points of a ``box`` of the first parameters of ``BOX``."""
     points = qmc.Halton(len(box), scramble=False).fast_forward(1).random(n_candidates)  # the first is a corner
-    return [
-        Parameters(waiting_factor=round(float(np.exp(log_factor)), 2), weight_exponent=round(float(exponent), 2))
-        for log_factor, exponent in qmc.scale(points, box[:, 0], box[:, 1])
-    ]
+    ends = np.array([_scaled([side.least, side.most], side) for side in box])  # (parameters, 2)
+    columns = qmc.scale(points, ends[:, 0], ends[:, 1]).T
+    values = np.transpose([np.exp(own) if side.logarithmic else own for own, side in zip(columns, box, strict=True)])
+    return [Parameters(**dict(zip(BOX, own.round(2).tolist(), strict=False))) for own in values]
 
 
-def _around(centre: Parameters) -> np.ndarray:
-    """The box a quarter as wide as ``BOX`` about the ``centre``, cut where it leaves ``BOX``."""
-    middle = np.array([np.log(centre.waiting_factor), centre.weight_exponent])
-    reach = (BOX[:, 1] - BOX[:, 0]) / 8
-    return np.clip(np.stack([middle - reach, middle + reach], axis=1), BOX[:, :1], BOX[:, 1:])
+def _around(centre: Parameters, box: Sequence[Side]) -> list[Side]:
+    """The ``box`` a quarter as wide about the ``centre``, cut where it leaves the box."""
+    narrow = []
+    for (name, value), side in zip(centre, box, strict=False):
+        least, most = _scaled([side.least, side.most], side)
+        middle, reach = _scaled([value], side)[0], (most - least) / 8
+        ends = np.clip([middle - reach, middle + reach], least, most)
+        narrow.append(Side(*(np.exp(ends) if side.logarithmic else ends).tolist(), side.logarithmic))
+    return narrow
+
+
+def _scaled(values: Sequence[float], side: Side) -> np.ndarray:
+    """``values`` on the scale on which a side is spread evenly."""
+    return np.log(values) if side.logarithmic else np.array(values)

@@ -38,8 +38,7 @@ def test_a_shipped_file_says_how_it_was_found(name):
     ratios = [of["market-tuned"] / of["market"] for of in found["training_mean_jct_s"].values()]
     assert np.exp(np.mean(np.log(ratios))) <= 1.0  # plain market is among the candidates
     parameters = tuned_parameters(name)
-    assert np.exp(BOX[0, 0]) <= parameters.waiting_factor <= np.exp(BOX[0, 1])
-    assert BOX[1, 0] <= parameters.weight_exponent <= BOX[1, 1]
+    assert all(BOX[parameter].least <= value <= BOX[parameter].most for parameter, value in parameters)
 
 
 def test_a_file_an_option_and_the_default_decide(tmp_path):

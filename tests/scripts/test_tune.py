@@ -18,7 +18,7 @@ SMALL = ["--scenario", "slow-server", "--set", "workload.n_jobs=10"]
 
 @pytest.fixture
 def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "CANDIDATES", (4, 2))
+    monkeypatch.setattr(tuning, "CANDIDATES", (2, 1))
 
 
 @pytest.mark.usefixtures("small_search")
@@ -89,7 +89,7 @@ def test_interruption_keeps_the_best_so_far(
 
 
 def test_progress_reaches_its_end_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "CANDIDATES", (4, 2))
+    monkeypatch.setattr(tuning, "CANDIDATES", (2, 1))
     seen: list[tuple[int, int]] = []
     scenario = load_scenario("slow-server", {"workload": {"n_jobs": 5}})
     tuning.tune([scenario], 3, 0, progress=lambda done, total: seen.append((done, total)))
