@@ -13,7 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.heuristic import COLUMNS, LEAST_GAIN, LEAST_SIZE_EXPONENT, REGRET_WEIGHT, TOLERATED_REGRET
-from agents.scorer import PAIR_INPUTS, WAIT_INPUTS, job_outlook
+from agents.scorer import (
+    MOST_LEAD,
+    PAIR_INPUTS,
+    WAIT_INPUTS,
+    fill_best,
+    fill_candidate,
+    fill_job,
+    fill_lead,
+    fill_state,
+    job_outlook,
+)
 from agents.squashed import log_scaled_time
 from hetenv.compiled import njit
 from hetenv.envs.view import JOB_FEATURES, TYPE_FEATURES
@@ -21,7 +31,6 @@ from hetenv.envs.view import JOB_FEATURES, TYPE_FEATURES
 # All but the bias, which the layers of the network have of their own.
 N_PAIR, N_WAIT = len(PAIR_INPUTS) - 1, len(WAIT_INPUTS) - 1
 N_STATE = N_WAIT + len(JOB_FEATURES) + 1 + len(TYPE_FEATURES)
-_MOST_LEAD = 5.0
 
 
 class Inputs(NamedTuple):
@@ -53,7 +62,7 @@ class Inputs(NamedTuple):
             state=np.empty((n_batch, N_STATE), np.float32),
             n_actions=mask.shape[1],
         )
-        cost = np.empty(candidates.shape[2])
+        room = np.empty((2, max(N_PAIR, candidates.shape[2])))
         _derive(
             jobs,
             candidates,
@@ -61,7 +70,7 @@ class Inputs(NamedTuple):
             observations["globals"],
             mask,
             COLUMNS,
-            cost,
+            room,
             inputs.pairs,
             inputs.score,
             inputs.wait,
@@ -96,24 +105,19 @@ class Inputs(NamedTuple):
 
 
 @njit
-def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scores, waits, states):
-    """Fill the inputs of B observations; ``cost`` is room for a job's S candidates."""
+def _derive(jobs, candidates, types, globals_, masks, columns, room, pairs, scores, waits, states):
+    """Fill the inputs of B observations; ``room`` (2, n) is for the inputs of a pair and the costs of S candidates."""
     n_batch, n_jobs, n_places = candidates.shape[:3]
     n_wait, n_job = waits.shape[1], jobs.shape[2]
     wait_rule = -REGRET_WEIGHT * TOLERATED_REGRET
+    x, cost = room[0, : pairs.shape[1]], room[1]
     e = 0
     for b in range(n_batch):
         mask, state, z = masks[b], globals_[b], waits[b]
         exponent = LEAST_SIZE_EXPONENT + state[columns.queue]
-        release = log_scaled_time(state[columns.next_release])
         z[:] = 0.0
-        z[0] = state[columns.queue]
-        z[1] = state[columns.busy]
-        z[2] = state[columns.free]
-        z[3] = state[columns.finished]
-        z[4] = release / 3.0
-        z[5] = log_scaled_time(state[columns.gap]) / 3.0
-        z[6] = log_scaled_time(state[columns.since_arrival]) / 3.0
+        fill_state(state, columns, x)
+        fill_state(state, columns, z)
         pooled = states[b, n_wait:]
         pooled[:] = 0.0
         n_present = 0
@@ -127,62 +131,27 @@ def _derive(jobs, candidates, types, globals_, masks, columns, cost, pairs, scor
         for m in range(types.shape[1]):
             for f in range(types.shape[2]):
                 pooled[n_job + 1 + f] += types[b, m, f] / types.shape[1]
-        best_score, least_regret = -np.inf, _MOST_LEAD
+        best_score, least_regret = -np.inf, MOST_LEAD
         for w in range(n_jobs):
-            first = w * n_places
-            any_allowed = False
-            for s in range(n_places):
-                any_allowed = any_allowed or mask[first + s]
-            if not any_allowed:
+            allowed = mask[w * n_places : (w + 1) * n_places]
+            if not allowed.any():
                 continue
-            job = jobs[b, w]
-            least, least_allowed, soonest, wait_for_cheapest = job_outlook(
-                candidates[b, w], mask[first : first + n_places], exponent, columns, cost
-            )
-            log_fastest = log_scaled_time(job[columns.fastest])
-            n_shorter = 0
-            for other in range(n_jobs):
-                shorter = jobs[b, other, columns.fastest] < job[columns.fastest]
-                n_shorter += jobs[b, other, columns.present] > 0.0 and shorter
+            outlook = job_outlook(candidates[b, w], allowed, exponent, columns, cost)
+            log_fastest = fill_job(jobs[b], w, state, outlook, columns, x)
             for s in range(n_places):
-                if not mask[first + s]:
+                if not allowed[s]:
                     continue
-                candidate, x = candidates[b, w, s], pairs[e]
-                x[:6] = z[:6]
-                x[6] = log_fastest / 3.0
-                x[7] = job[columns.age]
-                x[8] = job[columns.bound]
-                x[9] = job[columns.running]
-                x[10] = n_shorter / max(n_present, 1)
-                x[11] = (release - log_fastest) / 3.0
-                x[12] = wait_for_cheapest
-                x[13:19] = 0.0
-                gpus = candidate[columns.gpus]
-                if gpus > 0.0:
-                    x[13] = cost[s] - least
-                    x[14] = cost[s] - least_allowed
-                    x[15] = log_scaled_time(candidate[columns.time]) - soonest
-                    x[16] = -np.log(max(candidate[columns.speed], 1e-4))
-                    x[17] = np.log(gpus) / 3.0
-                    x[18] = candidate[columns.gpus_of_most]
-                x[19] = candidate[columns.efficiency]
-                x[20] = candidate[columns.same_size]
-                x[21] = candidate[columns.scarcity]
-                x[22] = candidate[columns.one_node]
-                x[23] = candidate[columns.gain]
-                if job[columns.running] > 0.0:
-                    scores[e] = wait_rule + REGRET_WEIGHT * (candidate[columns.gain] - LEAST_GAIN)
+                regret = fill_candidate(candidates[b, w, s], cost[s], outlook, columns, x)
+                pairs[e] = x
+                if jobs[b, w, columns.running] > 0.0:
+                    score = wait_rule + REGRET_WEIGHT * (candidates[b, w, s, columns.gain] - LEAST_GAIN)
                 else:
-                    scores[e] = -log_fastest - REGRET_WEIGHT * x[13]
-                least_regret = min(least_regret, x[13])
-                if scores[e] > best_score:
-                    best_score = scores[e]
-                    z[8] = x[6]
-                    z[9] = x[13]
-                    z[10] = x[15]
-                    z[11] = x[12]
-                    z[12] = x[21]
+                    score = -log_fastest - REGRET_WEIGHT * regret
+                least_regret = min(least_regret, regret)
+                if score > best_score:
+                    best_score = score
+                    fill_best(x, z)
+                scores[e] = score
                 e += 1
-        z[7] = min(max(best_score - wait_rule, -_MOST_LEAD), _MOST_LEAD) / 3.0
-        z[13] = least_regret
+        fill_lead(state, best_score - wait_rule, least_regret, columns, z)
         states[b, :n_wait] = z

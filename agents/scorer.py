@@ -20,7 +20,7 @@ from agents.squashed import log_scaled_time, scaled_time
 from hetenv.compiled import njit_in_place as njit
 
 RULE = ("ln k", "a of an empty queue", "growth of a with the queue", "t")
-# In the order in which ``choose`` fills them. Times enter as ln(t / time scale), one alone as a third of it.
+# In the order in which the kernels below fill them. Times enter as ln(t / time scale), one alone as a third of it.
 PAIR_INPUTS = (
     "bias",
     # the state
@@ -62,7 +62,7 @@ WAIT_INPUTS = (
     "best pair: scarcity",
     "least regret of all pairs",
 )
-_MOST_LEAD = 5.0
+MOST_LEAD = 5.0
 
 
 class Shape(NamedTuple):
@@ -150,22 +150,15 @@ def choose_all(jobs, candidates, globals_, masks, layers, columns, inputs, actio
 def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
     """The allowed action of highest score, the first of equals; ``jobs`` (W, Fj), ``candidates`` (W, S, Fc)."""
     n_jobs, n_places = candidates.shape[0], candidates.shape[1]
-    x, z, cost = inputs[0], inputs[1], inputs[2]
+    pair, wait, cost = inputs[0], inputs[1], inputs[2]
+    pair[0] = wait[0] = 1.0  # the bias
+    x, z = pair[1:], wait[1:]
     k = np.exp(layers.rule[0])
     exponent = layers.rule[1] + layers.rule[2] * globals_[columns.queue]
     wait_rule = -k * layers.rule[3]
-    release = log_scaled_time(globals_[columns.next_release])
-    x[0] = 1.0
-    x[1] = globals_[columns.queue]
-    x[2] = globals_[columns.busy]
-    x[3] = globals_[columns.free]
-    x[4] = globals_[columns.finished]
-    x[5] = release / 3.0
-    x[6] = log_scaled_time(globals_[columns.gap]) / 3.0
-    for i in range(7):
-        z[i] = x[i]
-    z[7] = log_scaled_time(globals_[columns.since_arrival]) / 3.0
-    best, best_score, least_regret = n_jobs * n_places, -np.inf, _MOST_LEAD
+    fill_state(globals_, columns, x)
+    fill_state(globals_, columns, z)
+    best, best_score, least_regret = n_jobs * n_places, -np.inf, MOST_LEAD
     for w in range(n_jobs):
         first = w * n_places
         any_allowed = False
@@ -173,72 +166,118 @@ def choose(jobs, candidates, globals_, mask, layers, columns, inputs):
             any_allowed = any_allowed or mask[first + s]
         if not any_allowed:
             continue
-        job = jobs[w]
-        least, least_allowed, soonest, wait_for_cheapest = job_outlook(
-            candidates[w], mask[first : first + n_places], exponent, columns, cost
-        )
-        log_fastest = log_scaled_time(job[columns.fastest])
-        n_present, n_shorter = 0, 0
-        for other in range(n_jobs):
-            n_present += jobs[other, columns.present] > 0.0
-            n_shorter += jobs[other, columns.present] > 0.0 and jobs[other, columns.fastest] < job[columns.fastest]
-        x[7] = log_fastest / 3.0
-        x[8] = job[columns.age]
-        x[9] = job[columns.bound]
-        x[10] = job[columns.running]
-        x[11] = n_shorter / n_present
-        x[12] = (release - log_fastest) / 3.0
-        x[13] = wait_for_cheapest
+        outlook = job_outlook(candidates[w], mask[first : first + n_places], exponent, columns, cost)
+        log_fastest = fill_job(jobs, w, globals_, outlook, columns, x)
         for s in range(n_places):
             if not mask[first + s]:
                 continue
             candidate = candidates[w, s]
-            gpus = candidate[columns.gpus]
-            regret = 0.0
-            for i in range(14, 20):
-                x[i] = 0.0
-            if gpus > 0.0:
-                regret = cost[s] - least
-                x[14] = regret
-                x[15] = cost[s] - least_allowed
-                x[16] = log_scaled_time(candidate[columns.time]) - soonest
-                x[17] = -np.log(max(candidate[columns.speed], 1e-4))
-                x[18] = np.log(gpus) / 3.0
-                x[19] = candidate[columns.gpus_of_most]
-            x[20] = candidate[columns.efficiency]
-            x[21] = candidate[columns.same_size]
-            x[22] = candidate[columns.scarcity]
-            x[23] = candidate[columns.one_node]
-            x[24] = candidate[columns.gain]
-            if job[columns.running] > 0.0:
+            regret = fill_candidate(candidate, cost[s], outlook, columns, x)
+            if jobs[w, columns.running] > 0.0:
                 score = wait_rule + k * (candidate[columns.gain] - LEAST_GAIN)
             else:
                 score = -log_fastest - k * regret
-            score += _network(x, layers.pair_in, layers.pair_out)
+            score += _network(pair, layers.pair_in, layers.pair_out)
             least_regret = min(least_regret, regret)
             if score > best_score:
                 best, best_score = first + s, score
-                z[9] = x[7]
-                z[10] = x[14]
-                z[11] = x[16]
-                z[12] = x[13]
-                z[13] = x[22]
+                fill_best(x, z)
     if not mask[n_jobs * n_places]:
         return best
     if best_score == -np.inf:
         return n_jobs * n_places
-    z[8] = min(max(best_score - wait_rule, -_MOST_LEAD), _MOST_LEAD) / 3.0
-    z[14] = least_regret
-    wait_score = wait_rule + _network(z, layers.wait_in, layers.wait_out)
+    fill_lead(globals_, best_score - wait_rule, least_regret, columns, z)
+    wait_score = wait_rule + _network(wait, layers.wait_in, layers.wait_out)
     return best if best_score > wait_score else n_jobs * n_places
+
+
+# --- inputs: PAIR_INPUTS in ``x`` and WAIT_INPUTS in ``z``, both without the bias -------------------------
+
+
+@njit
+def fill_state(globals_, columns, x):
+    """The inputs that a pair and waiting have in common."""
+    x[0] = globals_[columns.queue]
+    x[1] = globals_[columns.busy]
+    x[2] = globals_[columns.free]
+    x[3] = globals_[columns.finished]
+    x[4] = log_scaled_time(globals_[columns.next_release]) / 3.0
+    x[5] = log_scaled_time(globals_[columns.gap]) / 3.0
+
+
+@njit
+def fill_job(jobs, w, globals_, outlook, columns, x):
+    """The inputs of the job at place ``w`` of ``jobs`` (W, Fj); returns the logarithm of its fastest time."""
+    job = jobs[w]
+    log_fastest = log_scaled_time(job[columns.fastest])
+    n_present, n_shorter = 0, 0
+    for other in range(jobs.shape[0]):
+        n_present += jobs[other, columns.present] > 0.0
+        n_shorter += jobs[other, columns.present] > 0.0 and jobs[other, columns.fastest] < job[columns.fastest]
+    x[6] = log_fastest / 3.0
+    x[7] = job[columns.age]
+    x[8] = job[columns.bound]
+    x[9] = job[columns.running]
+    x[10] = n_shorter / max(n_present, 1)
+    x[11] = (log_scaled_time(globals_[columns.next_release]) - log_fastest) / 3.0
+    x[12] = outlook.wait_for_cheapest
+    return log_fastest
+
+
+@njit
+def fill_candidate(candidate, log_cost, outlook, columns, x):
+    """The inputs of one of the job's candidates; returns its regret."""
+    gpus = candidate[columns.gpus]
+    regret = 0.0
+    x[13:19] = 0.0
+    if gpus > 0.0:
+        regret = log_cost - outlook.least
+        x[13] = regret
+        x[14] = log_cost - outlook.least_allowed
+        x[15] = log_scaled_time(candidate[columns.time]) - outlook.soonest
+        x[16] = -np.log(max(candidate[columns.speed], 1e-4))
+        x[17] = np.log(gpus) / 3.0
+        x[18] = candidate[columns.gpus_of_most]
+    x[19] = candidate[columns.efficiency]
+    x[20] = candidate[columns.same_size]
+    x[21] = candidate[columns.scarcity]
+    x[22] = candidate[columns.one_node]
+    x[23] = candidate[columns.gain]
+    return regret
+
+
+@njit
+def fill_best(x, z):
+    """What waiting is told of the best pair so far, that of ``x``."""
+    z[8] = x[6]
+    z[9] = x[13]
+    z[10] = x[15]
+    z[11] = x[12]
+    z[12] = x[21]
+
+
+@njit
+def fill_lead(globals_, lead, least_regret, columns, z):
+    """What waiting is told besides: of the time, of the best pair's ``lead`` over it, and of the least regret."""
+    z[6] = log_scaled_time(globals_[columns.since_arrival]) / 3.0
+    z[7] = min(max(lead, -MOST_LEAD), MOST_LEAD) / 3.0
+    z[13] = least_regret
+
+
+class Outlook(NamedTuple):
+    """What a job can expect of all its candidates, whether their GPUs are free or not."""
+
+    least: float  # logarithm of the least cost
+    least_allowed: float  # of those that can be taken
+    soonest: float  # logarithm of the soonest finish, waits for GPUs included
+    wait_for_cheapest: float  # of the time under it
 
 
 @njit
 def job_outlook(candidates, allowed, exponent, columns, cost):
-    """What a job can expect of all its ``candidates`` (S, Fc), whether their GPUs are free or not.
+    """The ``Outlook`` of a job with ``candidates`` (S, Fc), of which the ``allowed`` (S,) can be taken.
 
-    Writes the logarithm of their costs into ``cost`` (S,) and returns the least, the least of those ``allowed`` (S,),
-    the logarithm of the soonest finish, waits for GPUs included, and the wait for the cheapest, of the time under it.
+    Writes the logarithms of their costs into ``cost`` (S,).
     """
     least, least_allowed, soonest, wait_for_cheapest = np.inf, np.inf, np.inf, 0.0
     for s in range(candidates.shape[0]):
@@ -254,7 +293,7 @@ def job_outlook(candidates, allowed, exponent, columns, cost):
             if cost[s] < least:
                 least = cost[s]
                 wait_for_cheapest = np.log1p(relative_wait)
-    return least, least_allowed, soonest, wait_for_cheapest
+    return Outlook(least, least_allowed, soonest, wait_for_cheapest)
 
 
 @njit

@@ -210,11 +210,12 @@ def _spread(box: Sequence[Side], n_candidates: int) -> list[Parameters]:
 def _around(centre: Parameters, box: Sequence[Side]) -> list[Side]:
     """The ``box`` a quarter as wide about the ``centre``, cut where it leaves the box."""
     narrow = []
-    for (name, value), side in zip(centre, box, strict=False):
+    for (_, value), side in zip(centre, box, strict=False):
         least, most = _scaled([side.least, side.most], side)
         middle, reach = _scaled([value], side)[0], (most - least) / 8
         ends = np.clip([middle - reach, middle + reach], least, most)
-        narrow.append(Side(*(np.exp(ends) if side.logarithmic else ends).tolist(), side.logarithmic))
+        least, most = (np.exp(ends) if side.logarithmic else ends).tolist()
+        narrow.append(Side(least, most, side.logarithmic))
     return narrow
 
 
