@@ -18,6 +18,7 @@ from hetenv.matching.prices import FALL, SHORTLIST, ascend_prices, scale_prices,
 from hetenv.matching.pricing import PricedMenus, Scan
 from hetenv.matching.problem import Placement, PlacementProblem
 from hetenv.matching.repair import best_responses, relieve, repair, resume
+from hetenv.matching.search import search_entries
 from hetenv.matching.selection import genuine_entries, place_stranded, select_entries
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 GOOD_ENOUGH = 2e-4  # certified relative gap at which the search for a better placement ends, up to ...
 MANY_JOBS = 1000  # ... so many jobs; in proportion above, since searching pairs takes the square of their number
-TOO_FAR = 5e-3  # certified relative gap above which a small problem goes to HiGHS
-SMALL, MOST_NODES = 2_000, 100  # entries of such a problem, and nodes of its search tree
+TOO_FAR = 5e-3  # certified relative gap above which a small problem is searched to the end
+SMALL = 2_000  # entries of such a problem
+MOST_STEPS, MOST_NODES = 20_000, 100  # of that search, half a millisecond; then of HiGHS's tree
 LEAST_WIDTH, MOST_WIDTH = 20, 64  # categories kept per job: the fewer, the more jobs there are
 SAMPLED_WIDTH = 32  # categories kept per job while some of the jobs settle the first prices
 SAMPLED_JOBS = 64  # how many of them at least
@@ -64,7 +66,8 @@ def solve_market(
     loss; then local search. While the certified gap is above 2e-4 (above 1,000 jobs in proportion to their number),
     repairs by descending cost range at slightly bent prices follow, and at last jobs are forced in where others must
     make room; the best of all is returned. If the gap of a small problem still exceeds 0.5 % and ``iterations`` are
-    left, HiGHS chooses among all categories that a better placement could have. Reconstructed from the abstract and
+    left, all categories that a better placement could have are searched through, by HiGHS where that takes more than
+    20,000 steps. Reconstructed from the abstract and
     sibling papers; details may differ from the published algorithm.
 
     The order of the jobs makes no difference, save that jobs alike in everything may exchange places.
@@ -81,7 +84,7 @@ def solve_market(
         online: see ``OnlineTerms``.
 
     Returns:
-        The placement; ``lower_bound`` is g at ``prices``, exact over all categories, or HiGHS's bound where better.
+        The placement; ``lower_bound`` is g at ``prices``, exact over all categories, or better after a full search.
 
     Raises:
         InputError: a bad term, or jobs that cannot all be placed and may not wait.
@@ -104,8 +107,13 @@ def solve_market(
         affordable = menus.affordable(prices, least, total - bound)
         entries = genuine_entries(affordable)
         if len(entries) <= SMALL:
-            selected, milp_bound = select_entries(affordable, problem.capacity, entries, MOST_NODES)
-            bound = max(bound, min(milp_bound, total))
+            tolerance = 1e-9 * abs(total)
+            found, ended = search_entries(affordable, problem.capacity, prices, total - bound - tolerance, MOST_STEPS)
+            selected: np.ndarray | None = found if found[0] >= 0 else None
+            proven = total if selected is None else affordable.total(selected)
+            if not ended:
+                selected, proven = select_entries(affordable, problem.capacity, entries, MOST_NODES)
+            bound = max(bound, min(proven, total))
             if selected is not None and affordable.total(selected) < total:
                 menu, choice, total = affordable, selected, affordable.total(selected)
     counts = menu.counts_of(choice)
