@@ -15,7 +15,7 @@ class Exact(OnlineMatcher):
     It decides everything: place, size, and, where the simulator allows it, preempt, resize and migrate.
 
     Args:
-        waiting_factor, weight_exponent, max_jobs, fairness_exponent: see ``OnlineMatcher``. An integer program may
+        waiting_factor, weight_exponent, max_jobs, fairness_exponent: see ``OnlineScheduler``. An integer program may
             take long; fewer ``max_jobs`` bound it.
     """
 

@@ -9,23 +9,26 @@ from hetenv.matching.menu import first_genuine
 
 
 @njit
-def search_entries(menu, capacity, prices, slack, most_steps):
-    """Entries (S,) of a placement that costs less than ``slack`` above g at ``prices`` (M,), the cheapest there is.
+def search_entries(menu, capacity, prices, total, most_steps):
+    """Entries (S,) of the cheapest placement on the ``menu``, if it costs less than ``total``.
 
-    Above g a placement costs what each entry's reduced cost is above its job's least, and the price of the GPUs left
-    free: a branch ends where the former exceed the best sum so far. Jobs with most to lose by their second entry go
-    first. Few gaps leave more than a hundred branches open, but nothing keeps them from being exponentially many.
+    Above g at ``prices`` (M,) over the menu a placement costs what each entry's reduced cost is above its job's least,
+    and the price of the GPUs left free: a branch ends where the former exceed the best sum so far. Jobs with most to
+    lose by their second entry go first. Few gaps leave more than a hundred branches open, but nothing keeps them from
+    being exponentially many.
 
     Returns the entries, all -1 if there is no such placement, and whether the search ended within ``most_steps``.
     """
     n_jobs, n_types = menu.must.shape[0], capacity.shape[0]
-    start, entries, excess = _by_excess(menu, prices)  # of job i: start[i]..start[i + 1], ascending
+    start, entries, excess, bound = _by_excess(menu, prices)  # of job i: start[i]..start[i + 1], ascending
+    best = total - bound
+    for m in range(n_types):
+        best += prices[m] * capacity[m]
     second = np.full(n_jobs, np.inf)
     for i in range(n_jobs):
         if start[i + 1] > start[i] + 1:
             second[i] = excess[start[i] + 1]
     jobs = np.argsort(-second, kind="mergesort")
-    best = slack
     chosen = np.full(n_jobs, -1, np.int64)
     at = np.empty(n_jobs + 1, np.int64)  # next entry to try at each depth
     paid, free = np.zeros(n_jobs + 1), np.empty((n_jobs + 1, n_types), np.int64)
@@ -34,11 +37,11 @@ def search_entries(menu, capacity, prices, slack, most_steps):
     depth, steps = 0, 0
     while depth >= 0:
         if depth == n_jobs:
-            total = paid[depth]
+            spent = paid[depth]
             for m in range(n_types):
-                total += prices[m] * free[depth, m]
-            if total < best:
-                best = total
+                spent += prices[m] * free[depth, m]
+            if spent < best:
+                best = spent
                 for d in range(n_jobs):
                     chosen[jobs[d]] = entries[at[d] - 1]
             depth -= 1
@@ -65,11 +68,14 @@ def search_entries(menu, capacity, prices, slack, most_steps):
 
 @njit
 def _by_excess(menu, prices):
-    """Each job's genuine entries by their reduced cost above its least: ``start`` (S + 1,), entries and excess (N,)."""
+    """Each job's genuine entries by their reduced cost above its least: ``start`` (S + 1,), entries and excess (N,).
+
+    Also the sum of the least ones.
+    """
     n_jobs = menu.must.shape[0]
     start = np.zeros(n_jobs + 1, np.int64)
     entries, excess = np.empty(menu.cost.shape[0], np.int64), np.empty(menu.cost.shape[0])
-    end = 0
+    end, bound = 0, 0.0
     for i in range(n_jobs):
         for entry in range(first_genuine(menu, i), menu.start[i + 1]):
             value = menu.cost[entry]
@@ -83,6 +89,7 @@ def _by_excess(menu, prices):
             end += 1
         start[i + 1] = end
         least = excess[start[i]] if end > start[i] else 0.0
+        bound += least
         for q in range(start[i], end):
             excess[q] -= least
-    return start, entries, excess
+    return start, entries, excess, bound
