@@ -16,7 +16,7 @@ import numpy as np
 
 from baselines.market_tuned import Parameters
 from hetenv.envs import market_view
-from hetenv.envs.market import FACTOR_REACH
+from hetenv.envs.market_session import FACTOR_REACH
 
 BENDS = ("price", "weight exponent", "waiting factor", "fairness exponent", "restart factor")
 

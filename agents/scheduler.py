@@ -10,7 +10,7 @@ from agents.saving import GreedyPolicy, load_policy
 from agents.zoo import MARKET
 from hetenv.cluster import Cluster
 from hetenv.config import Scenario, load_scenario
-from hetenv.envs.market import bend_of, plan_bent
+from hetenv.envs.market_session import bend_of, plan_bent
 from hetenv.envs.market_view import observe_market
 from hetenv.envs.session import PlacementSession
 from hetenv.epoch import anyone_competes

@@ -15,8 +15,8 @@ class Exact(OnlineMatcher):
     It decides everything: place, size, and, where the simulator allows it, preempt, resize and migrate.
 
     Args:
-        waiting_factor, weight_exponent, max_jobs, fairness_exponent, restart_factor: see ``OnlineMatcher``. An integer
-            program may take long; fewer ``max_jobs`` bound it.
+        waiting_factor, weight_exponent, max_jobs, fairness_exponent, restart_factor: see ``OnlineScheduler``. An
+            integer program may take long; fewer ``max_jobs`` bound it.
     """
 
     name = "exact"

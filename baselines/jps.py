@@ -23,7 +23,7 @@ class JPS(OnlineMatcher):
     Args:
         samples: size vectors tried in one decision.
         beta: weight of the mean JCT against fairness, from 0 to 1.
-        waiting_factor, weight_exponent, max_jobs: see ``OnlineMatcher``.
+        waiting_factor, weight_exponent, max_jobs: see ``OnlineScheduler``.
     """
 
     name = "jps"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from baselines.online_matcher import OnlineMatcher
+from baselines.online_matcher import OnlineScheduler
 from baselines.options import one_of
 from hetenv.cluster import Cluster
-from hetenv.matching import OnlineTerms, Placement, PlacementProblem, solve_market
+from hetenv.market_epoch import plan_market
+from hetenv.scheduler import Plan, Snapshot
 
 
-class Market(OnlineMatcher):
+class Market(OnlineScheduler):
     """Price-based matching of jobs and GPUs, after "Sampling-Based Multi-Job Placement for Heterogeneous Deep
     Learning Clusters" (Liu et al., IEEE TPDS 2024, DOI 10.1109/TPDS.2024.3390109).
 
@@ -20,7 +21,7 @@ class Market(OnlineMatcher):
     resize and migrate.
 
     Args:
-        waiting_factor, weight_exponent, max_jobs, fairness_exponent, restart_factor: see ``OnlineMatcher``.
+        waiting_factor, weight_exponent, max_jobs, fairness_exponent, restart_factor: see ``OnlineScheduler``.
         start: where the search for prices begins. "cold": afresh at every epoch, the plans of ``solve_market`` and of
             the zero action of hetenv/Market-v0. "warm": at the prices of the last epoch, which takes about half
             the time to placements of the same quality, though not always the same ones.
@@ -45,8 +46,8 @@ class Market(OnlineMatcher):
         super().reset(cluster, seed)
         self._prices = None
 
-    def _solve(self, problem: PlacementProblem, terms: OnlineTerms) -> Placement:
-        placement = solve_market(problem, start_prices=self._prices, **terms)
-        if self._warm:
-            self._prices = placement.prices
-        return placement
+    def plan(self, snapshot: Snapshot) -> Plan:
+        plan, prices, _ = plan_market(snapshot, self._objective, start_prices=self._prices)
+        if self._warm and prices is not None:
+            self._prices = prices
+        return plan

@@ -41,7 +41,7 @@ class MarketTuned(Market):
         scenario: a name of ``configs/tuned``, or the path of a .yaml file that scripts/tune.py wrote; by default
             robust parameters, found over all shipped scenarios with a stream of jobs.
         waiting_factor, weight_exponent, restart_factor: instead of those of the file.
-        max_jobs: see ``OnlineMatcher``.
+        max_jobs: see ``OnlineScheduler``.
 
     Raises:
         InputError: no such file, a fault in it, or a bad option.

@@ -13,8 +13,8 @@ from hetenv.matching import OnlineTerms, Placement, PlacementProblem
 from hetenv.scheduler import Plan, Snapshot
 
 
-class OnlineMatcher(ABC):
-    """Solves a placement problem at every epoch; see ``hetenv.epoch`` for what enters it.
+class OnlineScheduler:
+    """Poses a placement problem at every epoch; see ``hetenv.epoch`` for what enters it.
 
     Args:
         waiting_factor: kappa, multiplies the expected wait for GPUs in the value of waiting.
@@ -45,6 +45,10 @@ class OnlineMatcher(ABC):
 
     def reset(self, cluster: Cluster, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
+
+
+class OnlineMatcher(OnlineScheduler, ABC):
+    """Solves the problem in Python; takes what ``OnlineScheduler`` does."""
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return plan_epoch(snapshot, self._objective, self._solve)

@@ -54,6 +54,16 @@ def njit(kernel: Kernel) -> Kernel:
     return _compile(kernel, _nrt=True)
 
 
+def njit_merged(kernel: Kernel) -> Kernel:
+    """``njit`` for a kernel that others call once: numba compiles it within them, not by itself too."""
+    return _compile(kernel, _nrt=True, inline="always")
+
+
+def njit_unlocked(kernel: Kernel) -> Kernel:
+    """``njit`` for a kernel that lets go of the interpreter lock, to run in several threads at once."""
+    return _compile(kernel, _nrt=True, nogil=True)
+
+
 def njit_in_place(kernel: Kernel) -> Kernel:
     """``njit`` for a kernel that creates and returns no arrays: it counts no references to those it is given.
 
@@ -79,7 +89,7 @@ def njit_inlined(kernel: Kernel) -> Kernel:
 
 
 def njit_threaded(kernel: Kernel) -> Kernel:
-    """``njit_in_place`` for a kernel that lets go of the interpreter lock, to run in several threads at once."""
+    """``njit_in_place`` that lets go of the interpreter lock, as ``njit_unlocked`` does."""
     return _compile(kernel, **_IN_PLACE, nogil=True)
 
 

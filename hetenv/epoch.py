@@ -23,22 +23,17 @@ proportion to speed even where the simulator splits them evenly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from hetenv.compiled import njit
-from hetenv.matching import OnlineTerms, Placement, PlacementProblem, exclusive_share_s
+from hetenv.matching import OnlineTerms, Placement, PlacementProblem
+from hetenv.posing import carry_out, finish_plan, open_epoch, pose, value_waiting
 from hetenv.scheduler import Plan, Snapshot
-from hetenv.simulator.draft import Draft
 
-MOST_CATEGORIES = 10_000  # per job; 4 types have 4,844 of up to 16 GPUs
 Solve = Callable[[PlacementProblem, OnlineTerms], Placement]
 
 
-@dataclass(frozen=True)
-class OnlineObjective:
+class OnlineObjective(NamedTuple):
     """How waiting and weights enter, and how many jobs one decision considers.
 
     Args:
@@ -60,15 +55,6 @@ class OnlineObjective:
     restart_factor: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class EpochProblem:
-    """The jobs that compete, ``rows`` (S,) of the snapshot, and what the solvers need to know of them."""
-
-    rows: np.ndarray
-    problem: PlacementProblem
-    terms: OnlineTerms
-
-
 def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> Plan:
     """The plan of one epoch: ``solve`` decides, and something runs whenever something can.
 
@@ -77,189 +63,30 @@ def plan_epoch(snapshot: Snapshot, objective: OnlineObjective, solve: Solve) -> 
     fragments. When nothing would run at all, or a placement does not survive packing (a measured rate of 0 once
     spread over nodes), waiting jobs take their fastest free allocation by arrival instead.
     """
-    if (opened := _open_epoch(snapshot)) is None:
-        return Plan.nothing(len(snapshot.total))
-    snapshot, draft, movable, most = opened
+    simulator = snapshot.simulator
+    parts = simulator.fixed, simulator.state
+    opening, sketch = open_epoch(*parts, simulator.running_may_change)
     sound = True
-    if (epoch := pose_epoch(snapshot, objective, draft.free, movable, most)) is not None:
-        sound = _carry_out(draft, snapshot, epoch.rows, solve(epoch.problem, epoch.terms).counts)
-    if not sound or (draft.free == snapshot.total).all():
-        draft = snapshot.draft()
-        draft.fill(snapshot.queue(), skip=True)
-    return draft.plan()
+    if opening.competes.any():
+        posed = pose(*parts, simulator.exclusive_s, opening, objective.max_jobs, objective.restart_factor)
+        if len(posed.rows):
+            problem = PlacementProblem.unchecked(posed.capacity, posed.model)
+            weights, waiting, penalty = value_waiting(
+                *parts, opening, posed, problem.offers, problem.kind,
+                objective.waiting_factor, objective.weight_exponent, objective.fairness_exponent,
+            )  # fmt: skip
+            current = opening.counts[posed.rows]
+            terms = OnlineTerms(weights=weights, waiting=waiting, current=current, restart_penalty=penalty)
+            sound = carry_out(*parts, opening, posed.rows, solve(problem, terms).counts, sketch)
+    return Plan(*finish_plan(*parts, sketch, sound))
 
 
 def anyone_competes(snapshot: Snapshot) -> bool:
     """Whether ``plan_epoch`` has something to solve; otherwise its plan is the same under every objective."""
-    if (opened := _open_epoch(snapshot)) is None:
-        return False
-    snapshot, draft, movable, most = opened
-    capacity = draft.free + snapshot.counts[movable].sum(axis=0)
-    return bool(capacity.any() and (movable | _may_start(snapshot, capacity, most)).any())
-
-
-def pose_epoch(
-    snapshot: Snapshot, objective: OnlineObjective, free: np.ndarray, movable: np.ndarray, most: np.ndarray
-) -> EpochProblem | None:
-    """The problem of one epoch, or None when nobody competes.
-
-    Args:
-        free: (M,) free GPUs to compete for, beside those of the ``movable`` jobs.
-        movable: (A,) bool, running jobs that may change.
-        most: (A,) most GPUs that a job may ask for; a waiting job needs at least its least size to compete.
-    """
-    capacity = free + snapshot.counts[movable].sum(axis=0)
-    if not capacity.any():
-        return None
-    remaining_s = np.maximum(snapshot.exclusive_remaining_s, 1e-9 * snapshot.exclusive_s)  # rounding may leave 0
-    waiting = _may_start(snapshot, capacity, most)
-    rows, displaced = _competitors(remaining_s, waiting, movable, objective.max_jobs)
-    if len(rows) == 0:
-        return None
-    capacity = capacity - snapshot.counts[displaced].sum(axis=0)
-    if not capacity.any():
-        return None
-    cluster = snapshot.cluster
-    problem = PlacementProblem(
-        capacity,
-        snapshot.speed[rows],
-        snapshot.batch[rows],
-        np.maximum(snapshot.remaining[rows], 1e-9),
-        snapshot.grad_bytes[rows],
-        cluster.nic_bytes_per_s,
-        snapshot.size_limits[0][rows],
-        np.minimum(snapshot.size_limits[1], most)[rows],
-        local_bandwidth=cluster.intra_bytes_per_s,
-        node_gpus=cluster.largest_node,
-        measured_rate=None if snapshot.measured_rate is None else snapshot.measured_rate[rows],
-    )
-    best_s = remaining_s[rows]
-    for at in np.flatnonzero(most[rows] < snapshot.size_limits[1][rows]).tolist():
-        best_s[at] = _best_on_offer_s(problem, at, best_s[at])
-    running, restart_s = ~snapshot.waiting[rows], objective.restart_factor * snapshot.restart_s[rows]
-    weights = best_s**-objective.weight_exponent
-    if objective.fairness_exponent:
-        share_s = exclusive_share_s(problem)  # inf for a job that the GPUs on offer cannot run
-        weights = weights * np.where(np.isfinite(share_s), share_s, best_s) ** -objective.fairness_exponent
-    wait_s = snapshot.expected_wait_s if np.isfinite(snapshot.expected_wait_s) else float(best_s.min())
-    idle_s = objective.waiting_factor * wait_s + best_s + np.where(running, restart_s, 0.0)
-    terms = OnlineTerms(
-        weights=weights,
-        waiting=np.where(~running | snapshot.preemptive, weights * idle_s, np.inf),
-        current=snapshot.counts[rows],
-        restart_penalty=weights * restart_s,
-    )
-    return EpochProblem(rows, problem, terms)
-
-
-class _Opening(NamedTuple):
-    """The snapshot of those who may change, the draft with the jobs too varied to compete in place, ``movable`` (A,)
-    bool who may change while running, ``most`` (A,) GPUs to ask for."""
-
-    snapshot: Snapshot
-    draft: Draft
-    movable: np.ndarray
-    most: np.ndarray
-
-
-def _open_epoch(snapshot: Snapshot) -> _Opening | None:
-    """None when nobody can move and nobody waits, or waits for GPUs of which none is free: then nothing can change."""
-    may_start = snapshot.n_waiting > 0 and snapshot.free.any()
-    if not (may_start or snapshot.running_may_change):
-        return None
-    if not snapshot.running_may_change:
-        snapshot = snapshot.without_running()
-    movable = ~snapshot.waiting & (snapshot.malleable | snapshot.preemptive)
-    if not (may_start or movable.any()):
-        return None
-    draft = snapshot.draft()
-    least, most = snapshot.size_limits
-    most = _most_gpus(draft.free + snapshot.counts[movable].sum(axis=0), least, most, float(MOST_CATEGORIES))
-    too_varied = snapshot.waiting & (most < least)
-    if too_varied.any():
-        draft.fill(snapshot.jobs[too_varied], skip=True)
-    return _Opening(snapshot, draft, movable & (snapshot.counts.sum(axis=1) <= most), most)
-
-
-def _best_on_offer_s(problem: PlacementProblem, job: int, otherwise: float) -> float:
-    """Least J over the categories of a job, or ``otherwise`` when none is left to it."""
-    first, end = problem.costs.start[problem.kind[job] : problem.kind[job] + 2]
-    return float(problem.scale[job] * problem.costs.cost[first:end].min()) if end > first else otherwise
-
-
-def _carry_out(draft: Draft, snapshot: Snapshot, rows: np.ndarray, counts: np.ndarray) -> bool:
-    """Draft the changes that bring ``rows`` (S,) to ``counts`` (S, M); whether all of them can be packed."""
-    changes = (counts != snapshot.counts[rows]).any(axis=1)
-    rows, counts = rows[changes], counts[changes]
-    for row in rows[~snapshot.waiting[rows]]:
-        draft.preempt(int(snapshot.jobs[row]))
-    n_gpus = counts.sum(axis=1)
-    return all(
-        draft.place(int(snapshot.jobs[rows[at]]), counts[at])
-        for at in np.argsort(-n_gpus, kind="stable")
-        if n_gpus[at] > 0
-    )
+    simulator = snapshot.simulator
+    return bool(_anyone_competes(simulator.fixed, simulator.state, simulator.running_may_change))
 
 
 @njit
-def _most_gpus(capacity, least, most, categories):
-    """(A,) most GPUs at which a job's sizes still have so many ``categories`` at most; below its least if none have.
-
-    ``capacity`` (M,), ``least`` and ``most`` (A,) GPUs of each job. A job with few enough keeps its ``most``, even
-    above the capacity.
-    """
-    largest = 1
-    for job in range(most.shape[0]):
-        largest = max(largest, most[job])
-    largest = min(largest, capacity.sum())
-    ways = np.zeros(largest + 1)  # count vectors of each size within the types so far
-    ways[0] = 1.0
-    for gpus in capacity:
-        up_to = np.cumsum(ways)
-        for n in range(largest + 1):
-            ways[n] = up_to[n] - (up_to[n - gpus - 1] if n > gpus else 0.0)
-    below = np.zeros(largest + 2)  # count vectors of all sizes below n
-    below[1:] = np.cumsum(ways)
-    asked = most.copy()
-    for job in range(most.shape[0]):
-        if least[job] <= largest:
-            bounded = np.searchsorted(below, below[least[job]] + categories, side="right") - 2
-            if bounded < largest:
-                asked[job] = min(most[job], bounded)
-    return asked
-
-
-def _may_start(snapshot: Snapshot, capacity: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """(A,) bool, waiting jobs that compete for ``capacity`` (M,) GPUs."""
-    return snapshot.waiting & (most >= snapshot.size_limits[0]) & _fits(snapshot, capacity)
-
-
-def _fits(snapshot: Snapshot, capacity: np.ndarray) -> np.ndarray:
-    """(A,) bool, whether some category of a job lies within ``capacity`` (M,)."""
-    least, most = snapshot.size_limits
-    fits = (capacity * (snapshot.speed > 0)).sum(axis=1) >= least
-    rate = snapshot.measured_rate
-    if rate is None:
-        return fits
-    gpus = np.arange(rate.shape[2])
-    offered = (rate > 0) & (gpus <= capacity[:, None])
-    sized = (gpus >= least[:, None]) & (gpus <= most[:, None])
-    return np.where(np.isnan(rate[:, 0, 0]), fits, (offered & sized[:, None]).any(axis=(1, 2)))
-
-
-def _competitors(
-    remaining_s: np.ndarray, waiting: np.ndarray, movable: np.ndarray, max_jobs: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that compete, ascending, and the movable rows left out; see ``OnlineObjective.max_jobs``."""
-    everyone = np.flatnonzero(waiting | movable)
-    if len(everyone) <= max_jobs:
-        return everyone, everyone[:0]
-    queue, running = np.flatnonzero(waiting), np.flatnonzero(movable)
-    n_running = min(len(running), max(max_jobs // 2, max_jobs - len(queue)))
-    n_queue = min(len(queue), max_jobs - n_running)
-    if n_queue < len(queue):
-        shortest = np.argsort(remaining_s[queue], kind="stable")[: (n_queue + 1) // 2]
-        oldest = np.setdiff1d(np.arange(len(queue)), shortest)[: n_queue - len(shortest)]
-        queue = queue[np.concatenate([shortest, oldest])]
-    by_length = running[np.argsort(-remaining_s[running], kind="stable")]
-    return np.sort(np.concatenate([queue, by_length[:n_running]])), by_length[n_running:]
+def _anyone_competes(fixed, state, running_may_change):
+    return open_epoch(fixed, state, running_may_change)[0].competes.any()

@@ -79,6 +79,11 @@ class Snapshot:
             raise RuntimeError("the simulator has moved on; take a new snapshot")
         return self._simulator
 
+    @property
+    def simulator(self) -> Simulator:
+        """What compiled schedulers read: its arrays are not copies, and must not be changed."""
+        return self._current()
+
     # --- cluster ---------------------------------------------------------------------------------
 
     @cached_property

@@ -9,7 +9,10 @@ _ENTRY_POINTS: dict[str, dict[str, Any]] = {
         "entry_point": "hetenv.envs.placement:PlacementEnv",
         "vector_entry_point": "hetenv.envs.vector:PlacementVectorEnv",
     },
-    "hetenv/Market-v0": {"entry_point": "hetenv.envs.market:MarketEnv"},  # vectors of it are Gymnasium's own
+    "hetenv/Market-v0": {
+        "entry_point": "hetenv.envs.market:MarketEnv",
+        "vector_entry_point": "hetenv.envs.vector:MarketVectorEnv",
+    },
 }
 
 

@@ -15,6 +15,7 @@ from gymnasium.core import ActType
 from hetenv.cluster import Cluster
 from hetenv.config import Scenario, load_scenario
 from hetenv.errors import InputError
+from hetenv.simulator import Simulator
 from hetenv.workload import Workload
 
 
@@ -36,23 +37,11 @@ class ScenarioEnv(gym.Env[dict[str, Any], ActType]):
         """Reset the simulator to the jobs of ``options["workload"]``, or to jobs drawn from ``np_random``."""
         self.simulator.reset(self.np_random, workload_option(options))
 
-    def reward_since(self, job_seconds: float) -> float:
-        """Minus the job-seconds that passed since the simulator's stood at ``job_seconds``, in time scales."""
-        return (job_seconds - self.simulator.job_seconds) / self.scenario.time_scale_s
-
     def figures(self) -> dict[str, Any]:
         """The time, and in the end what came of the episode: entries of ``info``."""
         simulator = self.simulator
         info: dict[str, Any] = {"time_s": simulator.time_s}
-        if simulator.done:
-            info |= episode_figures(
-                simulator.cluster,
-                simulator.workload.arrival_s,
-                simulator.state.jobs["finish_s"],
-                simulator.time_s,
-                simulator.state.uses["busy_gpu_s"],
-            )
-        return info
+        return info | finished_figures(simulator) if simulator.done else info
 
 
 def workload_option(options: Mapping[str, Any] | None) -> Workload | None:
@@ -63,6 +52,18 @@ def workload_option(options: Mapping[str, Any] | None) -> Workload | None:
     if workload is not None and not isinstance(workload, Workload):
         raise InputError("reset options, workload", type(workload).__name__, "give a hetenv.Workload")
     return workload
+
+
+def finished_figures(simulator: Simulator) -> dict[str, float]:
+    """What came of the finished episode of ``simulator``."""
+    state = simulator.state
+    return episode_figures(
+        simulator.cluster,
+        simulator.workload.arrival_s,
+        state.jobs["finish_s"],
+        simulator.time_s,
+        state.uses["busy_gpu_s"],
+    )
 
 
 def episode_figures(

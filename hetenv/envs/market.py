@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from hetenv.config import Scenario
 from hetenv.envs import rendering
-from hetenv.envs.episode import ScenarioEnv
-from hetenv.envs.market_view import observation_space, observe_market
-from hetenv.epoch import OnlineObjective, anyone_competes, plan_epoch
-from hetenv.matching import OnlineTerms, Placement, PlacementProblem, solve_market
-from hetenv.scheduler import Plan, Snapshot
-
-PRICE_REACH = 0.25  # time scales per GPU at an action of 1
-FACTOR_REACH = 32.0  # waiting and restart factor at an action of 1; its inverse at -1
+from hetenv.envs.episode import ScenarioEnv, workload_option
+from hetenv.envs.market_session import MarketSession, bend_of
+from hetenv.envs.market_view import make_observation, observation_space
 
 
 class MarketEnv(ScenarioEnv[np.ndarray]):
@@ -95,25 +90,22 @@ class MarketEnv(ScenarioEnv[np.ndarray]):
     ) -> None:
         super().__init__(scenario, overrides, render_mode)
         n_types = len(self.scenario.cluster.types)
-        self.action_space = spaces.Box(-1.0, 1.0, (n_types + 4,), np.float32)
-        self.observation_space = observation_space(n_types)
+        self.observation_space, self.action_space = market_spaces(n_types)
+        self._session = MarketSession(self.simulator, self.scenario.time_scale_s, make_observation(n_types))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         super().reset(seed=seed)
-        self.begin_episode(options)
-        self._price_s = np.zeros(len(self.scenario.cluster.types))
-        self._settle()
+        self._session.begin(workload_option(options) or self.scenario.draw_workload(self.np_random))
         return self._observation(), self.figures()
 
     def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
-        bend = bend_of(action, len(self._price_s), self.scenario.time_scale_s)
-        before = self.simulator.job_seconds
-        if not self.simulator.done:
-            self._pass_epoch(bend)
-            self._settle()
-        return self._observation(), self.reward_since(before), self.simulator.done, False, self.figures()
+        reward = self._session.step(bend_of(action, len(self.scenario.cluster.types), self.scenario.time_scale_s))
+        return self._observation(), reward, self.simulator.done, False, self.figures()
+
+    def _observation(self) -> dict[str, np.ndarray]:
+        return {name: buffer.copy() for name, buffer in self._session.observation._asdict().items()}
 
     def render(self) -> Any:
         if self.render_mode == "ansi":
@@ -122,69 +114,16 @@ class MarketEnv(ScenarioEnv[np.ndarray]):
             return rendering.gantt(self.simulator)
         return None
 
-    def _pass_epoch(self, bend: Bend) -> None:
-        plan, price_s = plan_bent(self.simulator.snapshot(), bend)
-        if price_s is not None:
-            self._price_s = price_s
-        self.simulator.apply(plan)
-        self.simulator.advance()
-
-    def _settle(self) -> None:
-        """Let time pass until the market has something to decide or all is done."""
-        unbent = Bend(np.zeros_like(self._price_s), OnlineObjective())
-        while not self.simulator.done and not anyone_competes(self.simulator.snapshot()):
-            self._pass_epoch(unbent)
-
-    def _observation(self) -> dict[str, np.ndarray]:
-        return observe_market(self.simulator, self._price_s, self.scenario.time_scale_s)
-
     def _text(self) -> str:
         """Time, jobs, and free GPUs and price of each type."""
         snapshot, names = self.simulator.snapshot(), self.simulator.cluster.type_names
         n_waiting = snapshot.n_waiting
         lines = [f"t = {snapshot.time_s:,.0f} s   {n_waiting} waiting, {snapshot.n_active - n_waiting} running"]
-        for name, free, total, price_s in zip(names, snapshot.free, snapshot.total, self._price_s, strict=True):
+        for name, free, total, price_s in zip(names, snapshot.free, snapshot.total, self._session.price_s, strict=True):
             lines.append(f"  {name:{max(map(len, names))}}  {free}/{total} free, {price_s:,.0f} s a GPU")
         return "\n".join(lines)
 
 
-class Bend(NamedTuple):
-    """How one epoch's market departs from its defaults."""
-
-    price_offset_s: np.ndarray  # (M,) per GPU, for a job of median weight
-    objective: OnlineObjective
-
-
-def bend_of(action: np.ndarray, n_types: int, time_scale_s: float) -> Bend:
-    """What an action (M + 4,) means; the zero action means the market's defaults.
-
-    Raises:
-        ValueError: a wrong shape, or a value that is not a number.
-    """
-    numbers = np.asarray(action, float)
-    if numbers.shape != (n_types + 4,) or np.isnan(numbers).any():
-        raise ValueError(f"action {numbers.tolist()}: give {n_types + 4} numbers from -1 to 1")
-    *price, weight, waiting, fairness, restart = np.clip(numbers, -1.0, 1.0).tolist()
-    objective = OnlineObjective(
-        waiting_factor=FACTOR_REACH**waiting,
-        weight_exponent=weight,
-        fairness_exponent=fairness,
-        restart_factor=FACTOR_REACH**restart,
-    )
-    return Bend(PRICE_REACH * time_scale_s * np.array(price), objective)
-
-
-def plan_bent(snapshot: Snapshot, bend: Bend) -> tuple[Plan, np.ndarray | None]:
-    """The market's plan, and its prices (M,) in seconds per GPU; None when there was nothing to solve."""
-    price_s = None
-
-    def solve(problem: PlacementProblem, terms: OnlineTerms) -> Placement:
-        nonlocal price_s
-        # Weights set the unit of costs; an offset in seconds would outweigh light jobs and be nothing to heavy ones.
-        unit = float(np.median(np.asarray(terms["weights"], float)))
-        placement = solve_market(problem, price_offset=bend.price_offset_s * unit, **terms)
-        assert placement.prices is not None
-        price_s = placement.prices / unit
-        return placement
-
-    return plan_epoch(snapshot, bend.objective, solve), price_s
+def market_spaces(n_types: int) -> tuple[spaces.Dict, spaces.Box]:
+    """Observation and action space of one environment."""
+    return observation_space(n_types), spaces.Box(-1.0, 1.0, (n_types + 4,), np.float32)

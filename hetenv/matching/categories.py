@@ -7,9 +7,8 @@ a table is what is wanted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from hetenv.compiled import njit
 from hetenv.errors import InputError
 
 MOST_VECTORS = 4_000_000  # a table beyond this would need gigabytes; the caller wants a smaller max_gpus
+TOO_MANY, TOO_LONG = 1, 2  # vectors, keys
 
 
 def count_compositions(total: int, parts: int) -> int:
@@ -49,8 +49,7 @@ def unrank_composition(rank: int, total: int, parts: int) -> tuple[int, ...]:
     return (*sizes, total)
 
 
-@dataclass(frozen=True, eq=False)
-class CountVectors:
+class CountVectors(NamedTuple):
     """Count vectors in graded order (by size, then lexicographic); row 0 is the empty one.
 
     The key of a vector is ``counts @ type_key``: it rises along the rows, and moving one GPU from type a
@@ -61,7 +60,6 @@ class CountVectors:
         key: (V,) int64, ascending.
         type_key: (M,) int64.
         limit: (M,) int64, the most GPUs of a type in any row.
-        below: (V, M) int32, row of the vector with one GPU of type m less; -1 if it is not in the table.
         size: (V,) int64, GPUs of each vector.
         block: (G + 2,) int64, first row of each size 0..G, and the end of the table.
         single: (M, G + 1) int64, row of the vector of n GPUs of type m alone, -1 without one.
@@ -72,84 +70,111 @@ class CountVectors:
     key: np.ndarray
     type_key: np.ndarray
     limit: np.ndarray
-    below: np.ndarray
     size: np.ndarray
     block: np.ndarray
     single: np.ndarray
     columns: np.ndarray
 
-    @classmethod
-    def of(
-        cls, counts: np.ndarray, key: np.ndarray, type_key: np.ndarray, limit: np.ndarray, below: np.ndarray
-    ) -> CountVectors:
-        """The vectors with what follows from them."""
-        size = counts.sum(axis=1)
-        block = np.searchsorted(size, np.arange(size[-1] + 2))
-        single = np.full((counts.shape[1], size[-1] + 1), -1)
-        alone = np.flatnonzero((counts.max(axis=1) == size) & (size > 0))
-        single[counts[alone].argmax(axis=1), size[alone]] = alone
-        columns = np.ascontiguousarray(counts.T, float)
-        vectors = cls(counts, key, type_key, limit, below, size, block, single, columns)
-        for array in vars(vectors).values():
-            array.setflags(write=False)
-        return vectors
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def rows_between(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """First rows (C,) of at least ``low`` (C,) GPUs, and of more than ``high`` (C,)."""
-        return self.block[np.minimum(low, len(self.block) - 1)], self.block[np.minimum(high + 1, len(self.block) - 1)]
-
 
 def type_keys(limit: np.ndarray) -> np.ndarray:
-    """(M,) key increments: one digit per type in mixed radix ``limit + 1``, under a leading digit for the size."""
-    radix = [int(bound) + 1 for bound in limit]
-    place = [1]
-    for base in reversed(radix[1:]):
-        place.append(place[-1] * base)
-    span = place[-1] * radix[0]
-    if span * (sum(radix) + 1) >= 2**62:
-        raise InputError("count vectors", f"{len(radix)} types of up to {max(limit)} GPUs", "lower max_gpus")
-    return np.array([span + digit for digit in reversed(place)], np.int64)
+    """(M,) key increments: one digit per type in mixed radix ``limit + 1``, under a leading digit for the size.
+
+    Raises:
+        InputError: keys beyond 64 bits.
+    """
+    refuse_vectors(vectors_fault(limit, np.zeros(0, np.int64)), limit)
+    return place_values(limit)
 
 
 def count_vectors(limit: np.ndarray, sizes: np.ndarray) -> CountVectors:
     """All count vectors of the given total ``sizes``, ascending, with at most ``limit`` (M,) GPUs per type, and the
     empty one.
 
-    Tables are kept for the last few calls, since an online caller asks for the same ones at each event.
-
     Raises:
         InputError: more than four million vectors.
     """
-    return _cached_vectors(tuple(limit.tolist()), tuple(sizes.tolist()))
+    refuse_vectors(vectors_fault(limit, sizes), limit)
+    return tabulate_vectors(limit, sizes)
 
 
-@lru_cache(maxsize=16)
-def _cached_vectors(limits: tuple[int, ...], sizes: tuple[int, ...]) -> CountVectors:
-    limit = np.array(limits, np.int64)
-    possible = [n for n in sizes if 0 < n <= sum(limits)]
-    ways = _count_of_sizes(limits)
-    n_vectors = 1 + sum(ways[n] for n in possible)
-    if n_vectors > MOST_VECTORS:
-        raise InputError("max_gpus", f"{n_vectors} ways to choose GPUs", "lower max_gpus or merge types")
-    counts = _fill_vectors(limit, np.array(possible, np.int64), n_vectors)
-    type_key = type_keys(limit)
-    key = counts @ type_key
-    return CountVectors.of(counts, key, type_key, limit, _rows_below(counts, key, type_key))
+def refuse_vectors(fault: int, limit: np.ndarray) -> None:
+    """Raise InputError for what ``vectors_fault`` found, unless it is 0."""
+    if fault == TOO_MANY:
+        raise InputError("max_gpus", f"over {MOST_VECTORS} ways to choose GPUs", "lower max_gpus or merge types")
+    if fault == TOO_LONG:
+        raise InputError("count vectors", f"{len(limit)} types of up to {max(limit)} GPUs", "lower max_gpus")
 
 
-def _count_of_sizes(limits: tuple[int, ...]) -> list[int]:
-    """Number of count vectors of each total 0..sum(limits), in exact integers."""
-    ways = [1]
-    for bound in limits:
-        longer = [0] * (len(ways) + bound)
-        for total, number in enumerate(ways):
-            for n in range(bound + 1):
-                longer[total + n] += number
-        ways = longer
-    return ways
+@njit
+def vectors_fault(limit, sizes):
+    """Why there is no table of the count vectors within ``limit`` (M,) of the ``sizes``, ascending; 0 if there is."""
+    span, digits = 1.0, 1.0
+    for bound in limit:
+        span *= bound + 1.0
+        digits += bound + 1.0
+    if span * digits >= 2.0**62:
+        return TOO_LONG
+    return TOO_MANY if _number_of_vectors(limit, sizes) > MOST_VECTORS else 0
+
+
+@njit
+def tabulate_vectors(limit, sizes):
+    """The ``CountVectors`` within ``limit`` (M,) of the ``sizes``, ascending, in which ``vectors_fault`` found none."""
+    return index_vectors(_fill_vectors(limit, sizes, _number_of_vectors(limit, sizes)), limit)
+
+
+@njit
+def index_vectors(counts, limit):
+    """The ``CountVectors`` of ``counts`` (V, M) in graded order, row 0 empty, each entry at most ``limit`` (M,)."""
+    n_vectors, n_types = counts.shape
+    type_key = place_values(limit)
+    key, size = np.zeros(n_vectors, np.int64), np.zeros(n_vectors, np.int64)
+    columns = np.empty((n_types, n_vectors))
+    for v in range(n_vectors):
+        for m in range(n_types):
+            key[v] += counts[v, m] * type_key[m]
+            size[v] += counts[v, m]
+            columns[m, v] = counts[v, m]
+    largest = size[n_vectors - 1]
+    block, single = np.zeros(largest + 2, np.int64), np.full((n_types, largest + 1), -1)
+    n = 0
+    for v in range(n_vectors):
+        while n < size[v]:
+            n += 1
+            block[n] = v
+        for m in range(n_types):
+            if counts[v, m] == size[v] and size[v] > 0:
+                single[m, size[v]] = v
+    block[largest + 1] = n_vectors
+    return CountVectors(counts, key, type_key, limit, size, block, single, columns)
+
+
+@njit
+def place_values(limit):
+    """(M,) key increments; see ``type_keys``."""
+    keys = np.empty(limit.shape[0], np.int64)
+    place = 1
+    for m in range(limit.shape[0] - 1, -1, -1):
+        keys[m] = place
+        place *= limit[m] + 1
+    return keys + place
+
+
+@njit
+def _number_of_vectors(limit, sizes):
+    """Of the given ``sizes``, ascending, and the empty one. Within keys of 64 bits the numbers are too."""
+    largest = min(sizes[-1], limit.sum()) if sizes.shape[0] > 0 else 0
+    ways = np.zeros(largest + 1, np.int64)  # count vectors of each size within the types so far
+    ways[0] = 1
+    for bound in limit:
+        up_to = np.cumsum(ways)
+        for n in range(largest + 1):
+            ways[n] = up_to[n] - (up_to[n - bound - 1] if n > bound else 0)
+    total = 1
+    for n in sizes:
+        if 0 < n <= largest:
+            total += ways[n]
+    return total
 
 
 @njit
@@ -160,6 +185,8 @@ def _fill_vectors(limit, sizes, n_vectors):
     row = 1
     vector = np.zeros(n_types, np.int64)
     for size in sizes:
+        if not 0 < size <= limit.sum():
+            continue
         left = size
         for m in range(n_types - 1, -1, -1):  # lexicographically first: everything as far right as it goes
             vector[m] = min(left, limit[m])
@@ -198,10 +225,16 @@ def find_key(key, wanted):
 
 
 @njit
-def _rows_below(counts, key, type_key):
-    below = np.full(counts.shape, -1, np.int32)
-    for v in range(counts.shape[0]):
-        for m in range(counts.shape[1]):
-            if counts[v, m] > 0:
-                below[v, m] = find_key(key, key[v] - type_key[m])
+def rows_below(vectors):
+    """(V, M) int32, row of the vector with one GPU of type m less; -1 if it is not in the table."""
+    below = np.full(vectors.counts.shape, np.int32(-1))
+    for m in range(vectors.counts.shape[1]):
+        row = 0  # the keys looked for ascend too
+        for v in range(vectors.counts.shape[0]):
+            if vectors.counts[v, m] > 0:
+                wanted = vectors.key[v] - vectors.type_key[m]
+                while vectors.key[row] < wanted:
+                    row += 1
+                if vectors.key[row] == wanted:
+                    below[v, m] = row
     return below

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hetenv.matching.market import clear_market
-from hetenv.matching.offers import OnlineTerms, settle_terms
-from hetenv.matching.pricing import PricedMenus
+from hetenv.matching.market import ITERATIONS, clear_market, price_shape
+from hetenv.matching.offers import OnlineTerms, canonical_order, settle_terms, take_terms
+from hetenv.matching.pricing import affordable_menu, open_market
 from hetenv.matching.problem import Placement, PlacementProblem
-from hetenv.matching.selection import genuine_entries, select_entries
+from hetenv.matching.selection import genuine_entries, place_stranded, select_entries
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -34,17 +34,17 @@ def solve_exact(problem: PlacementProblem, **online: Unpack[OnlineTerms]) -> Pla
         InputError: a bad term, or jobs that cannot all be placed and may not wait.
         RuntimeError: HiGHS gave up.
     """
-    capacity = problem.capacity
     terms = settle_terms(problem, **online)
-    order = terms.canonical_order()
-    terms, nothing = terms.take(order), np.full(problem.n_jobs, -1, np.int64)
-    menus = PricedMenus(problem, terms, order, np.zeros(problem.n_types), nothing)
-    menu, choice, prices, bound, least, _ = clear_market(menus, problem, np.zeros(problem.n_types), nothing, 300)
+    order = canonical_order(terms)
+    nothing = np.zeros(problem.n_types)
+    market = open_market(problem, take_terms(terms, order), order, nothing, np.full(problem.n_jobs, -1))
+    menu, choice, prices, bound, least, _ = clear_market(market, price_shape(problem), nothing, ITERATIONS)
+    choice = place_stranded(menu, problem.capacity, choice)
     total, counts = menu.total(choice), menu.counts_of(choice)
     tolerance = 1e-9 * abs(total)
     if total - bound > tolerance:
-        affordable = menus.affordable(prices, least, total - bound + tolerance)
-        selected, milp_bound = select_entries(affordable, capacity, genuine_entries(affordable))
+        affordable = affordable_menu(market, prices, least, total - bound + tolerance)
+        selected, milp_bound = select_entries(affordable, problem.capacity, genuine_entries(affordable))
         bound = max(bound, min(milp_bound, total))
         if selected is not None and affordable.total(selected) < total:
             total, counts = affordable.total(selected), affordable.counts_of(selected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hetenv.compiled import njit
 from hetenv.errors import InputError
 from hetenv.matching.problem import PlacementProblem
 
@@ -22,21 +23,41 @@ def exclusive_share_s(problem: PlacementProblem) -> np.ndarray:
     model = problem.model
     if model is None:
         raise InputError("problem", "explicit costs without speeds", "build it with PlacementProblem(...)")
-    n_jobs = problem.n_jobs
-    usable = (model.speed > 0) & (problem.capacity > 0)  # (S, M)
-    share = np.where(usable, problem.capacity / n_jobs, 0.0)  # (S, M) GPUs
-    gpus = np.maximum(share.sum(axis=1), 1e-300)
-    cut = np.minimum(1.0, model.max_gpus / gpus)
-    gpus = gpus * cut
-    with np.errstate(divide="ignore"):
-        compute_s = model.batch / (share * model.speed).sum(axis=1) / cut
-    link = np.where(usable, model.bandwidth, np.inf).min(axis=1)  # (S,) bytes/s
-    iteration_s = compute_s + np.maximum(2.0 * (gpus - 1.0) / gpus, 0.0) * model.grad_bytes / link
-    whole_gpus = np.arange(model.measured_rate.shape[2])
-    for i in np.flatnonzero(model.measured):
-        rates = [
-            np.interp(min(gpus_m / n_jobs, model.max_gpus[i]), whole_gpus, rate)
-            for gpus_m, rate in zip(problem.capacity, model.measured_rate[i], strict=True)
-        ]
-        iteration_s[i] = 1.0 / max(rates) if max(rates) > 0 else np.inf
-    return model.iterations * iteration_s
+    return share_seconds(model, problem.capacity)
+
+
+@njit
+def share_seconds(model, capacity):
+    """``exclusive_share_s`` of the jobs of a ``JobModel`` on ``capacity`` (M,) GPUs."""
+    n_jobs, n_types = model.speed.shape
+    seconds = np.empty(n_jobs)
+    for i in range(n_jobs):
+        gpus, speed, link = 0.0, 0.0, np.inf
+        best_rate = 0.0
+        for m in range(n_types):
+            share = capacity[m] / n_jobs
+            if model.measured[i]:
+                best_rate = max(best_rate, _rate_at(model.measured_rate[i, m], min(share, model.max_gpus[i])))
+            elif model.speed[i, m] > 0.0 and capacity[m] > 0:
+                gpus += share
+                speed += share * model.speed[i, m]
+                link = min(link, model.bandwidth[m])
+        if model.measured[i]:
+            seconds[i] = model.iterations[i] * (1.0 / best_rate if best_rate > 0.0 else np.inf)
+            continue
+        gpus = max(gpus, 1e-300)
+        cut = min(1.0, model.max_gpus[i] / gpus)
+        gpus *= cut
+        iteration_s = model.batch[i] / speed / cut if speed > 0.0 else np.inf
+        iteration_s += max(2.0 * (gpus - 1.0) / gpus, 0.0) * model.grad_bytes[i] / link
+        seconds[i] = model.iterations[i] * iteration_s
+    return seconds
+
+
+@njit
+def _rate_at(rate, gpus):
+    """The ``rate`` (G + 1,) of whole GPUs, at a number between them; that of G beyond."""
+    below = int(gpus)
+    if below >= rate.shape[0] - 1:
+        return rate[-1]
+    return (rate[below + 1] - rate[below]) * (gpus - below) + rate[below]

@@ -14,7 +14,7 @@ from hetenv.errors import InputError
 from hetenv.matching.fairness import exclusive_share_s
 from hetenv.matching.local_search import force_entries, move_single_gpus, rechoose_pairs
 from hetenv.matching.menu import find_entry, first_genuine, serve_menu
-from hetenv.matching.offers import OnlineTerms, settle_terms
+from hetenv.matching.offers import OnlineTerms, canonical_order, settle_terms, take_terms
 from hetenv.matching.problem import Placement, PlacementProblem
 from hetenv.matching.repair import repair, smallest_sizes
 from hetenv.matching.selection import place_stranded
@@ -69,8 +69,8 @@ def solve_jps(
     if model is None:
         raise InputError("problem", "explicit costs without speeds", "build it with PlacementProblem(...)")
     terms = settle_terms(problem, **online)
-    order = terms.canonical_order()
-    menu = serve_menu(problem, np.ones(len(problem.costs.cost), bool), terms.take(order), order)
+    order = canonical_order(terms)
+    menu = serve_menu(problem, np.ones(len(problem.costs.cost), bool), take_terms(terms, order), order)
     weights = online.get("weights")
     work = model.batch * model.iterations * (1.0 if weights is None else np.asarray(weights, float))
     share_s = exclusive_share_s(problem) if beta < 1.0 else np.ones(problem.n_jobs)

@@ -41,9 +41,34 @@ class Kinds(NamedTuple):
     sizes: np.ndarray
 
 
+def no_model(n_jobs: int, n_types: int) -> JobModel:
+    """Jobs that run nowhere, for problems whose costs are written out."""
+    nothing, links = np.zeros(n_jobs), np.ones(n_types)
+    sizes = np.zeros(n_jobs, np.int64)
+    return JobModel(
+        speed=np.zeros((n_jobs, n_types)),
+        batch=nothing,
+        iterations=nothing,
+        grad_bytes=nothing,
+        min_gpus=sizes,
+        max_gpus=sizes,
+        measured_rate=np.zeros((n_jobs, n_types, 1)),
+        measured=np.zeros(n_jobs, bool),
+        bandwidth=links,
+        local_bandwidth=links,
+        node_gpus=links,
+    )
+
+
+def no_kinds(n_jobs: int) -> Kinds:
+    """Each job of its own kind, of no sizes."""
+    each, sizes = np.arange(n_jobs), np.zeros(n_jobs, np.int64)
+    return Kinds(each, each, sizes, sizes, sizes[:0])
+
+
 @njit
 def sort_kinds(model):
-    """The fields of ``Kinds`` for the jobs of a ``JobModel``."""
+    """The ``Kinds`` of the jobs of a ``JobModel``."""
     n_jobs, n_types = model.speed.shape
     features = np.empty((n_jobs, 5 + n_types + n_types * model.measured_rate.shape[2]))
     for i in range(n_jobs):
@@ -69,7 +94,7 @@ def sort_kinds(model):
         if low[k] <= high[k]:
             begun[low[k]] += 1
             begun[high[k] + 1] -= 1
-    return of_job, example, low, high, np.flatnonzero(np.cumsum(begun))
+    return Kinds(of_job, example, low, high, np.flatnonzero(np.cumsum(begun)))
 
 
 @njit

@@ -23,9 +23,13 @@ def _exchanges(menu, smallest_slot):
         for b in range(smallest_slot, slots):
             if a != b:
                 added = (menu.type_key[b - 1] if b > 0 else 0) - (menu.type_key[a - 1] if a > 0 else 0)
-                exchanges[end] = a, b, added
+                at = end
+                while at > 0 and exchanges[at - 1, 2] > added:
+                    exchanges[at] = exchanges[at - 1]
+                    at -= 1
+                exchanges[at] = a, b, added
                 end += 1
-    return exchanges[np.argsort(exchanges[:end, 2], kind="mergesort")]
+    return exchanges[:end]
 
 
 @njit

@@ -77,15 +77,9 @@ def serve_menu(problem: PlacementProblem, kept: np.ndarray, terms: JobTerms, ord
     return Menu(start, vector, cost, terms.must, vectors.counts, vectors.key, vectors.type_key, vectors.limit)
 
 
-def extend(menu: Menu, other: Menu, jobs: np.ndarray) -> Menu:
-    """``menu`` with what ``other``, the menu of the ``jobs`` (J,), ascending, offers them besides."""
-    start, vector, cost = _united(menu, other, jobs)
-    price_stand_ins(start, cost, menu.must)
-    return menu._replace(start=start, vector=vector, cost=cost)
-
-
 @njit
-def _united(menu, other, jobs):
+def extend(menu, other, jobs):
+    """``menu`` with what ``other``, the menu of the ``jobs`` (J,), ascending, offers them besides."""
     most = menu.vector.shape[0] + other.vector.shape[0]
     start, vector, cost = np.zeros_like(menu.start), np.empty(most, np.int32), np.empty(most)
     end, j = 0, 0
@@ -106,7 +100,9 @@ def _united(menu, other, jobs):
             vector[end], cost[end] = other.vector[entry], other.cost[entry]
             end += 1
         start[i + 1] = end
-    return start, vector[:end].copy(), cost[:end].copy()
+    cost = cost[:end].copy()
+    price_stand_ins(start, cost, menu.must)
+    return Menu(start, vector[:end].copy(), cost, menu.must, menu.counts, menu.key, menu.type_key, menu.limit)
 
 
 @njit

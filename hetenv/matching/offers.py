@@ -6,7 +6,7 @@ only jobs alike in everything keep the caller's order among themselves, and may 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,12 @@ from hetenv.compiled import njit
 from hetenv.errors import InputError
 from hetenv.matching.categories import find_key
 from hetenv.matching.inputs import check_entries, number_array, per_job
-from hetenv.matching.problem import PlacementProblem
+from hetenv.performance import category_link, ring_allreduce_s
+
+if TYPE_CHECKING:
+    from hetenv.matching.problem import PlacementProblem
+
+CANNOT_RUN = -1e200  # samples/s: one such GPU spoils a category
 
 
 class OnlineTerms(TypedDict, total=False):
@@ -40,7 +45,7 @@ class JobTerms(NamedTuple):
     """The online terms of every job: a category c costs ``scale * seconds(c) + (0 if c is held else penalty)``.
 
     ``kind`` (S,) row set, ``scale`` (S,), ``penalty`` (S,), ``empty_cost`` (S,) inf where the job must be placed,
-    ``held`` (S,) row of the current count vector, -1 without one.
+    ``held`` (S,) row of the current count vector, -1 without one, ``must`` (S,) bool, jobs that may not wait.
     """
 
     kind: np.ndarray
@@ -48,30 +53,66 @@ class JobTerms(NamedTuple):
     penalty: np.ndarray
     empty_cost: np.ndarray
     held: np.ndarray
+    must: np.ndarray
 
-    @property
-    def must(self) -> np.ndarray:
-        """(S,) bool, jobs that may not wait."""
-        return ~np.isfinite(self.empty_cost)
 
-    def canonical_order(self) -> np.ndarray:
-        """(S,) indices of the jobs by their parameters."""
-        return np.lexsort((self.held, self.penalty, self.empty_cost, self.scale, self.kind))
+@njit
+def canonical_order(terms):
+    """(S,) indices of the jobs by their parameters; a merge sort."""
+    n_jobs = terms.kind.shape[0]
+    order, merged = np.arange(n_jobs), np.empty(n_jobs, np.int64)
+    width = 1
+    while width < n_jobs:
+        for first in range(0, n_jobs, 2 * width):
+            middle, last = min(first + width, n_jobs), min(first + 2 * width, n_jobs)
+            left, right = first, middle
+            for at in range(first, last):
+                if left < middle and (right == last or not _comes_before(terms, order[right], order[left])):
+                    merged[at] = order[left]
+                    left += 1
+                else:
+                    merged[at] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
 
-    def take(self, order: np.ndarray) -> JobTerms:
-        """The terms of the jobs ``order`` (J,)."""
-        return JobTerms(*(column[order] for column in self))
+
+@njit
+def _comes_before(terms, i, j):
+    """Whether job ``i`` comes before ``j`` in canonical order."""
+    if terms.kind[i] != terms.kind[j]:
+        return terms.kind[i] < terms.kind[j]
+    if terms.scale[i] != terms.scale[j]:
+        return terms.scale[i] < terms.scale[j]
+    if terms.empty_cost[i] != terms.empty_cost[j]:
+        return terms.empty_cost[i] < terms.empty_cost[j]
+    if terms.penalty[i] != terms.penalty[j]:
+        return terms.penalty[i] < terms.penalty[j]
+    return terms.held[i] < terms.held[j]
+
+
+@njit
+def take_terms(terms, order):
+    """The terms of the jobs ``order`` (J,)."""
+    return JobTerms(
+        terms.kind[order],
+        terms.scale[order],
+        terms.penalty[order],
+        terms.empty_cost[order],
+        terms.held[order],
+        terms.must[order],
+    )
 
 
 class Offers(NamedTuple):
-    """Count vectors, what the kinds of jobs do on them, and the jobs; a tuple, so that kernels take it whole.
+    """Count vectors, and what the kinds of jobs do on them; a tuple, so that kernels take it whole.
 
-    Vectors: ``counts`` (V, M), ``columns`` (M, V), ``size`` (V,), ``block`` (G + 2,), ``single`` (M, G + 1), ``below``
-    (V, M), ``key`` (V,), ``type_key``, ``limit`` (M,): see ``CountVectors``; ``allreduce`` (V,) seconds per gradient
+    Vectors: ``counts`` (V, M), ``columns`` (M, V), ``size`` (V,), ``block`` (G + 2,), ``single`` (M, G + 1),
+    ``key`` (V,), ``type_key``, ``limit`` (M,): see ``CountVectors``; ``allreduce`` (V,) seconds per gradient
     byte, ``least_allreduce`` (G + 1,) the least of each size. Kinds: ``low``, ``high`` (C,) sizes allowed, ``fewest``
     (C,) GPUs of a smallest category, 0 without any, ``speed`` (C, M), ``batch``, ``grad_bytes``, ``measured`` (C,),
-    ``rate`` (C, M, G' + 1). Jobs: ``kind``, ``scale``, ``penalty``, ``empty_cost``, ``held``, ``must`` (S,), in
-    canonical order.
+    ``rate`` (C, M, G' + 1).
     """
 
     counts: np.ndarray
@@ -79,7 +120,6 @@ class Offers(NamedTuple):
     size: np.ndarray
     block: np.ndarray
     single: np.ndarray
-    below: np.ndarray
     key: np.ndarray
     type_key: np.ndarray
     limit: np.ndarray
@@ -93,57 +133,34 @@ class Offers(NamedTuple):
     grad_bytes: np.ndarray
     measured: np.ndarray
     rate: np.ndarray
-    kind: np.ndarray
-    scale: np.ndarray
-    penalty: np.ndarray
-    empty_cost: np.ndarray
-    held: np.ndarray
-    must: np.ndarray
 
 
-def settle_terms(
-    problem: PlacementProblem,
-    *,
-    weights: ArrayLike | None = None,
-    waiting: ArrayLike | None = None,
-    current: ArrayLike | None = None,
-    restart_penalty: ArrayLike = 0.0,
-) -> JobTerms:
-    """The online terms of the jobs of ``problem``, in its order; see ``OnlineTerms``.
-
-    Raises:
-        InputError: a term with the wrong shape or a bad value.
-    """
-    n_jobs = problem.n_jobs
-    weight = np.ones(n_jobs) if weights is None else per_job("weights", weights, n_jobs, low=0.0)
-    penalty = per_job("restart_penalty", restart_penalty, n_jobs, low=0.0)
-    empty_cost = weight * problem.empty_cost if np.isfinite(problem.empty_cost).any() else problem.empty_cost
-    if waiting is not None:
-        empty_cost = np.minimum(empty_cost, per_job("waiting", waiting, n_jobs, finite=False))
-    held = np.full(n_jobs, -1, np.int64)
-    if current is None:
-        penalty = np.zeros(n_jobs)
-    else:
-        now = job_counts("current", current, problem)
-        held = rows_of(now, problem)
-        penalty = np.where(now.any(axis=1), penalty, 0.0)
-    return JobTerms(problem.kind, weight * problem.scale, penalty, empty_cost, held)
-
-
-def build_offers(problem: PlacementProblem, terms: JobTerms) -> Offers:
-    """The offers of a problem with speeds to the jobs of ``terms``."""
-    model, vectors, kinds, allreduce = problem.model, problem.vectors, problem.kinds, problem.allreduce
-    assert model is not None
-    assert kinds is not None
-    example, largest = kinds.example, len(vectors.block) - 2
+@njit
+def offer(model, kinds, vectors):
+    """The ``Offers`` of count ``vectors`` to the ``kinds`` of the jobs of a ``JobModel``."""
+    example, largest = kinds.example, vectors.block.shape[0] - 2
     low, high = np.minimum(kinds.low, largest + 1), np.minimum(kinds.high, largest)
     speed, measured, rate = model.speed[example], model.measured[example], model.measured_rate[example]
+    fewest = _fewest_gpus(vectors.limit, low, high, speed, measured, rate)
+    allreduce, least = _allreduce_s_per_byte(vectors, model)
     return Offers(
-        vectors.counts, vectors.columns, vectors.size, vectors.block, vectors.single, vectors.below, vectors.key,
-        vectors.type_key, vectors.limit, allreduce.seconds, allreduce.least,
-        low, high, _fewest_gpus(vectors.limit, low, high, speed, measured, rate),
-        speed, model.batch[example], model.grad_bytes[example], measured, rate, *terms, terms.must,
+        vectors.counts, vectors.columns, vectors.size, vectors.block, vectors.single, vectors.key,
+        vectors.type_key, vectors.limit, allreduce, least,
+        low, high, fewest, speed, model.batch[example], model.grad_bytes[example], measured, rate,
     )  # fmt: skip
+
+
+@njit
+def _allreduce_s_per_byte(vectors, model):
+    """Seconds that one gradient byte takes on each count vector (V,), and the least of each size (G + 1,)."""
+    seconds = np.zeros(vectors.size.shape[0])
+    least = np.full(vectors.block.shape[0] - 1, np.inf)
+    least[0] = 0.0
+    for v in range(1, seconds.shape[0]):
+        link = category_link(vectors.counts[v], model.local_bandwidth, model.bandwidth, model.node_gpus)
+        seconds[v] = ring_allreduce_s(vectors.size[v], 1.0, link)
+        least[vectors.size[v]] = min(least[vectors.size[v]], seconds[v])
+    return seconds, least
 
 
 @njit
@@ -166,6 +183,57 @@ def _fewest_gpus(limit, low, high, speed, measured, rate):
     return fewest
 
 
+@njit
+def seconds_on(offers, k, v):
+    """Seconds of one iteration of kind ``k`` on count vector ``v``; inf: cannot run."""
+    if offers.measured[k]:
+        n = offers.size[v]
+        for m in range(offers.counts.shape[1]):
+            if offers.counts[v, m] == n and n < offers.rate.shape[2] and offers.rate[k, m, n] > 0.0:
+                return 1.0 / offers.rate[k, m, n]
+        return np.inf
+    total_speed = 0.0
+    for m in range(offers.counts.shape[1]):
+        if offers.counts[v, m] > 0:
+            total_speed += offers.counts[v, m] * (offers.speed[k, m] if offers.speed[k, m] > 0.0 else CANNOT_RUN)
+    return offers.batch[k] / total_speed + offers.grad_bytes[k] * offers.allreduce[v] if total_speed > 0.0 else np.inf
+
+
+def settle_terms(
+    problem: PlacementProblem,
+    *,
+    weights: ArrayLike | None = None,
+    waiting: ArrayLike | None = None,
+    current: ArrayLike | None = None,
+    restart_penalty: ArrayLike = 0.0,
+) -> JobTerms:
+    """The online terms of the jobs of ``problem``, in its order; see ``OnlineTerms``.
+
+    Raises:
+        InputError: a term with the wrong shape or a bad value.
+    """
+    n_jobs = problem.n_jobs
+    weight = np.ones(n_jobs) if weights is None else per_job("weights", weights, n_jobs, low=0.0)
+    penalty = per_job("restart_penalty", restart_penalty, n_jobs, low=0.0)
+    empty_cost = weight * problem.empty_cost if np.isfinite(problem.empty_cost).any() else problem.empty_cost
+    if waiting is not None:
+        empty_cost = np.minimum(empty_cost, per_job("waiting", waiting, n_jobs, finite=False))
+    now = np.zeros((n_jobs, problem.n_types), np.int64)
+    if current is not None:
+        now = job_counts("current", current, problem)
+    return make_terms(problem.offers, problem.kind, weight * problem.scale, penalty, empty_cost, now)
+
+
+@njit
+def make_terms(offers, kind, scale, penalty, empty_cost, current):
+    """The ``JobTerms`` of jobs that hold ``current`` (S, M); only those that hold something pay a penalty."""
+    charged = np.zeros_like(penalty)
+    for i in range(charged.shape[0]):
+        if current[i].any():
+            charged[i] = penalty[i]
+    return JobTerms(kind, scale, charged, empty_cost, rows_of(offers, current), ~np.isfinite(empty_cost))
+
+
 def job_counts(name: str, value: ArrayLike, problem: PlacementProblem) -> np.ndarray:
     """(S, M) int64 whole counts of at least 0.
 
@@ -180,22 +248,18 @@ def job_counts(name: str, value: ArrayLike, problem: PlacementProblem) -> np.nda
     return counts.astype(np.int64)
 
 
-def rows_of(counts: np.ndarray, problem: PlacementProblem) -> np.ndarray:
-    """Row of each non-empty ``counts`` (S, M) among the count vectors, -1 where it is empty or not among them."""
-    return _rows_of(counts, problem.vectors.key, problem.vectors.type_key, problem.vectors.limit)
-
-
 @njit
-def _rows_of(counts, key, type_key, limit):
-    rows = np.full(counts.shape[0], -1, np.int64)
+def rows_of(offers, counts):
+    """Row of each non-empty ``counts`` (S, M) among the count vectors, -1 where it is empty or not among them."""
+    rows = np.full(counts.shape[0], -1)
     for i in range(counts.shape[0]):
         wanted = 0
         inside = True
         for m in range(counts.shape[1]):
-            wanted += counts[i, m] * type_key[m]
-            inside = inside and counts[i, m] <= limit[m]
+            wanted += counts[i, m] * offers.type_key[m]
+            inside = inside and counts[i, m] <= offers.limit[m]
         if inside and wanted > 0:
-            rows[i] = find_key(key, wanted)
+            rows[i] = find_key(offers.key, wanted)
     return rows
 
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetenv.compiled import njit
+from hetenv.compiled import njit, njit_merged
+from hetenv.matching.categories import rows_below
 from hetenv.matching.menu import Menu, extend, price_stand_ins, serve_menu
-from hetenv.matching.offers import JobTerms, Offers, build_offers, check_room
+from hetenv.matching.offers import CANNOT_RUN, JobTerms, Offers, check_room, seconds_on
 from hetenv.matching.prices import least_listed, price_vectors
 from hetenv.matching.problem import PlacementProblem
 
-CANNOT_RUN = -1e200  # samples/s: one such GPU spoils a category
 ROUNDING = 1e-12  # relative, far above that of a few additions
 
 
@@ -36,87 +36,118 @@ class Scan(NamedTuple):
     prices: np.ndarray
 
 
-class PricedMenus:
-    """Menus of a problem's jobs at any prices.
+class Market(NamedTuple):
+    """Who buys what; a tuple, so that kernels take it whole.
 
-    Args:
-        problem: with speeds, or with explicit costs, which are written out already and stay on the menu.
-        terms: of the jobs in canonical order, ``order`` (S,).
-        offset: (M,) seconds per GPU added to the cost of every category. Then dominated ones (another one with fewer
-            or equal GPUs of each type costs as little) are left out, since they might become the cheapest.
-        wanted: (S,) row of a count vector to keep on the menu, -1 for none.
+    ``capacity`` (M,) GPUs, the ``offers`` to each kind of job, the jobs' ``terms``, in canonical order; ``offset`` (M,)
+    seconds per GPU added to the cost of every category: unless it is 0, dominated ones (another one with fewer or equal
+    GPUs of each type costs as little) are left out by ``below`` (V, M), see ``rows_below``, since they might become the
+    cheapest. ``wanted`` (S,) row of a count vector to keep on the menu, -1 for none. Where costs are explicit, they are
+    written out already and stay on the menu ``listed``, which otherwise has no jobs.
     """
 
-    def __init__(
-        self, problem: PlacementProblem, terms: JobTerms, order: np.ndarray, offset: np.ndarray, wanted: np.ndarray
-    ) -> None:
-        self._offset, self._wanted = offset, wanted
-        self._jobs = np.arange(problem.n_jobs)
-        self._explicit: Menu | None = None
-        self._offers: Offers | None = None
-        if problem.model is None:
-            self._explicit = bend(serve_menu(problem, problem.costs.undominated, terms, order), offset)
-        else:
-            self._offers = build_offers(problem, terms)
-            check_room(problem, terms.must, self._offers.fewest[terms.kind], order)
+    capacity: np.ndarray
+    offers: Offers
+    terms: JobTerms
+    offset: np.ndarray
+    below: np.ndarray
+    wanted: np.ndarray
+    listed: Menu
 
-    @property
-    def n_jobs(self) -> int:
-        return len(self._jobs)
 
-    @property
-    def _priced(self) -> Offers:
-        assert self._offers is not None
-        return self._offers
+def open_market(
+    problem: PlacementProblem, terms: JobTerms, order: np.ndarray, offset: np.ndarray, wanted: np.ndarray
+) -> Market:
+    """The market of the jobs ``order`` (S,) of ``problem``, with their ``terms`` and ``wanted`` (S,) in that order.
 
-    def at(self, prices: np.ndarray, width: int, jobs: np.ndarray | None = None) -> Scan:
-        """The ``width`` categories of least ``J_i(c) + p . c`` of the ``jobs`` (J,), and what keeps them placeable.
+    Raises:
+        InputError: a job that fits nowhere and may not wait, or more GPUs needed than there are.
+    """
+    listed = no_menu(problem.offers)
+    if problem.model is None:
+        listed = bend(serve_menu(problem, problem.costs.undominated, terms, order), offset)
+    else:
+        check_room(problem, terms.must, problem.offers.fewest[terms.kind], order)
+    return Market(problem.capacity, problem.offers, terms, offset, rows_below(problem.vectors), wanted, listed)
 
-        The latter are the smallest size on each type alone, the category a job holds, and the wanted one. Ties at the
-        last place go to the first found. All jobs by default.
-        """
-        if self._explicit is not None:
-            menu = self._explicit
-            return Scan(menu, least_listed(menu, prices), np.full(menu.n_jobs, np.inf), prices)
-        offers, jobs = self._priced, self._jobs if jobs is None else jobs
-        start, vector, cost, must, least, beyond = _scan(offers, jobs, prices, self._offset, width, self._wanted)
-        menu = Menu(start, vector, cost, must, offers.counts, offers.key, offers.type_key, offers.limit)
-        return Scan(menu, least, beyond, prices)
 
-    def again(self, scan: Scan, prices: np.ndarray, width: int) -> Scan:
-        """The ``scan`` of all jobs at other ``prices``: menus that might lack the best category get ``width`` more.
+@njit
+def no_menu(offers):
+    """The menu of no jobs."""
+    nothing = np.zeros(0, np.bool_)
+    return Menu(
+        np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), nothing,
+        offers.counts, offers.key, offers.type_key, offers.limit,
+    )  # fmt: skip
 
-        A category off the menu has become cheaper by its GPUs times the fall in price at most.
-        """
-        least = least_listed(scan.menu, prices)
-        if self._offers is None:
-            return scan._replace(least=least, prices=prices)
-        change = (prices - scan.prices)[self._offers.limit > 0].min()
-        gpus = self._offers.low if change > 0.0 else self._offers.high
-        beyond = scan.beyond + change * gpus[self._offers.kind]
-        unsure = np.flatnonzero(least > beyond)
-        if len(unsure) == 0:
-            return Scan(scan.menu, least, beyond, prices)
-        fresh = self.at(prices, width, unsure)
-        least[unsure], beyond[unsure] = fresh.least, fresh.beyond
-        return Scan(extend(scan.menu, fresh.menu, unsure), least, beyond, prices)
 
-    def sample(self, most: int) -> np.ndarray:
-        """At most ``most`` jobs, ascending, that spread evenly from the shortest to the longest; all explicit ones."""
-        if self._explicit is not None or len(self._jobs) <= most:
-            return self._jobs
-        offers = self._priced
-        by_work = np.argsort(offers.scale * offers.batch[offers.kind], kind="stable")
-        return np.sort(by_work[((np.arange(most) + 0.5) * len(self._jobs) / most).astype(np.int64)])
+@njit_merged
+def scan_menus(market, jobs, prices, width):
+    """The ``width`` categories of least ``J_i(c) + p . c`` of the ``jobs`` (J,), and what keeps them placeable.
 
-    def affordable(self, prices: np.ndarray, least: np.ndarray, slack: float) -> Menu:
-        """All categories whose reduced cost at ``prices`` (M,) is at most the job's ``least`` (S,) plus ``slack``."""
-        bar = least + slack
-        if self._explicit is not None:
-            return _cut(self._explicit, prices, bar)
-        offers = self._priced
-        start, vector, cost = _scan_below(offers, prices, self._offset, bar)
-        return Menu(start, vector, cost, offers.must, offers.counts, offers.key, offers.type_key, offers.limit)
+    The latter are the smallest size on each type alone, the category a job holds, and the wanted one. Ties at the
+    last place go to the first found.
+    """
+    if market.listed.must.shape[0] > 0:
+        least = least_listed(market.listed, prices)
+        return Scan(market.listed, least, np.full(least.shape[0], np.inf), prices)
+    offers = market.offers
+    start, vector, cost, must, least, beyond = _scan(market, jobs, prices, width)
+    menu = Menu(start, vector, cost, must, offers.counts, offers.key, offers.type_key, offers.limit)
+    return Scan(menu, least, beyond, prices)
+
+
+@njit_merged
+def scan_again(market, scan, prices, width):
+    """The ``scan`` of all jobs at other ``prices``: menus that might lack the best category get ``width`` more.
+
+    A category off the menu has become cheaper by its GPUs times the fall in price at most.
+    """
+    offers, kind = market.offers, market.terms.kind
+    least, beyond = least_listed(scan.menu, prices), scan.beyond.copy()
+    change = np.inf
+    for m in range(prices.shape[0]):
+        if offers.limit[m] > 0:
+            change = min(change, prices[m] - scan.prices[m])
+    n_unsure = 0
+    unsure = np.empty(least.shape[0], np.int64)
+    for i in range(least.shape[0]):
+        if beyond[i] < np.inf:
+            beyond[i] += change * (offers.low[kind[i]] if change > 0.0 else offers.high[kind[i]])
+        if least[i] > beyond[i]:
+            unsure[n_unsure] = i
+            n_unsure += 1
+    if n_unsure == 0:
+        return Scan(scan.menu, least, beyond, prices)
+    unsure = unsure[:n_unsure].copy()
+    fresh = scan_menus(market, unsure, prices, width)
+    least[unsure], beyond[unsure] = fresh.least, fresh.beyond
+    return Scan(extend(scan.menu, fresh.menu, unsure), least, beyond, prices)
+
+
+@njit
+def sample_jobs(market, most):
+    """At most ``most`` jobs, ascending, that spread evenly from the shortest to the longest; all explicit ones."""
+    terms, offers = market.terms, market.offers
+    n_jobs = terms.kind.shape[0]
+    if market.listed.must.shape[0] > 0 or n_jobs <= most:
+        return np.arange(n_jobs)
+    by_work = np.argsort(terms.scale * offers.batch[terms.kind], kind="mergesort")
+    chosen = np.zeros(n_jobs, np.bool_)
+    for at in range(most):
+        chosen[by_work[int((at + 0.5) * n_jobs / most)]] = True
+    return np.flatnonzero(chosen)
+
+
+@njit_merged
+def affordable_menu(market, prices, least, slack):
+    """All categories whose reduced cost at ``prices`` (M,) is at most the job's ``least`` (S,) plus ``slack``."""
+    if market.listed.must.shape[0] > 0:
+        start, vector, cost = _cut(market.listed, prices, least + slack)
+    else:
+        start, vector, cost = _scan_below(market, prices, least + slack)
+    offers = market.offers
+    return Menu(start, vector, cost, market.terms.must, offers.counts, offers.key, offers.type_key, offers.limit)
 
 
 def bend(menu: Menu, offset: np.ndarray) -> Menu:
@@ -126,29 +157,19 @@ def bend(menu: Menu, offset: np.ndarray) -> Menu:
     return menu._replace(cost=cost)
 
 
-def _cut(menu: Menu, prices: np.ndarray, bar: np.ndarray) -> Menu:
-    """``menu`` without the entries of reduced cost above the job's ``bar`` (S,); the empty ones stay."""
-    job = np.repeat(np.arange(menu.n_jobs), np.diff(menu.start))
-    kept = menu.cost + price_vectors(menu.counts, prices)[menu.vector] <= bar[job]
-    kept[menu.start[:-1]] = True
-    start = np.concatenate([[0], np.cumsum(np.bincount(job[kept], minlength=menu.n_jobs))])
-    return menu._replace(start=start, vector=menu.vector[kept], cost=menu.cost[kept])
-
-
 @njit
-def _seconds_on(offers, k, v):
-    """Seconds of one iteration of kind ``k`` on count vector ``v``; inf: cannot run."""
-    if offers.measured[k]:
-        n = offers.size[v]
-        for m in range(offers.counts.shape[1]):
-            if offers.counts[v, m] == n and n < offers.rate.shape[2] and offers.rate[k, m, n] > 0.0:
-                return 1.0 / offers.rate[k, m, n]
-        return np.inf
-    total_speed = 0.0
-    for m in range(offers.counts.shape[1]):
-        if offers.counts[v, m] > 0:
-            total_speed += offers.counts[v, m] * (offers.speed[k, m] if offers.speed[k, m] > 0.0 else CANNOT_RUN)
-    return offers.batch[k] / total_speed + offers.grad_bytes[k] * offers.allreduce[v] if total_speed > 0.0 else np.inf
+def _cut(menu, prices, bar):
+    """Menu arrays without the entries of reduced cost above the job's ``bar`` (S,); the empty ones stay."""
+    priced = price_vectors(menu.counts, prices)
+    start, vector, cost = np.zeros_like(menu.start), np.empty_like(menu.vector), np.empty_like(menu.cost)
+    end = 0
+    for i in range(bar.shape[0]):
+        for entry in range(menu.start[i], menu.start[i + 1]):
+            if entry == menu.start[i] or menu.cost[entry] + priced[menu.vector[entry]] <= bar[i]:
+                vector[end], cost[end] = menu.vector[entry], menu.cost[entry]
+                end += 1
+        start[i + 1] = end
+    return start, vector[:end].copy(), cost[:end].copy()
 
 
 @njit
@@ -168,24 +189,24 @@ def _block_seconds(offers, k, n, seconds):
 
 
 @njit
-def _dominate(offers, k, seconds, cheapest):
+def _dominate(offers, below, k, seconds, cheapest):
     """Set dominated categories of kind ``k`` in ``seconds`` (V,) to inf: one with fewer or equal GPUs costs as little.
 
     ``cheapest`` (V,) is scratch: the least seconds of a vector and all below it, a prefix minimum.
     """
     first = offers.block[offers.low[k]]
     for v in range(first, offers.block[offers.high[k] + 1]):
-        below = np.inf
+        smaller = np.inf
         for m in range(offers.counts.shape[1]):
-            if offers.below[v, m] >= first:
-                below = min(below, cheapest[offers.below[v, m]])
-        cheapest[v] = min(seconds[v], below)
-        if seconds[v] >= below:
+            if below[v, m] >= first:
+                smaller = min(smaller, cheapest[below[v, m]])
+        cheapest[v] = min(seconds[v], smaller)
+        if seconds[v] >= smaller:
             seconds[v] = np.inf
 
 
 @njit
-def _bound_sizes(offers, i, prices, bounds):
+def _bound_sizes(offers, terms, i, prices, bounds):
     """Write into ``bounds`` (G + 1,) what no category of job ``i`` costs less than, ``J_i(c) + p . c``, of each size.
 
     The mean speed x and mean price y of n GPUs lie in the convex hull of the points (speed_m, p_m) of the types.
@@ -194,13 +215,13 @@ def _bound_sizes(offers, i, prices, bounds):
     at ``x = sqrt(W / s) / n``, where it is ``2 sqrt(W s) + n h + communication``, or if that lies outside the segment
     at an end. The least over all pairs of types, hull or not, is the minimum over the hull: no category has less.
     """
-    k = offers.kind[i]
+    k = terms.kind[i]
     low, high = offers.low[k], offers.high[k]
     if offers.measured[k]:
         bounds[low : high + 1] = -np.inf
         return
     bounds[low : high + 1] = np.inf
-    work = offers.scale[i] * offers.batch[k]
+    work = terms.scale[i] * offers.batch[k]
     for a in range(prices.shape[0]):
         x_a = offers.speed[k, a]
         if x_a <= 0.0 or offers.limit[a] == 0:
@@ -218,7 +239,7 @@ def _bound_sizes(offers, i, prices, bounds):
                     if n * min(x_a, x_b) < root < n * max(x_a, x_b):
                         bounds[n] = min(bounds[n], inside + n * intercept)
     for n in range(low, high + 1):
-        bounds[n] += offers.scale[i] * offers.grad_bytes[k] * offers.least_allreduce[n] + offers.penalty[i]
+        bounds[n] += terms.scale[i] * offers.grad_bytes[k] * offers.least_allreduce[n] + terms.penalty[i]
         bounds[n] -= ROUNDING * abs(bounds[n])
 
 
@@ -234,22 +255,23 @@ def _insert(values, rows, listed, value, row):
 
 
 @njit
-def _scan(offers, jobs, prices, offset, width, wanted):
+def _scan(market, jobs, prices, width):
     """Menu arrays ``start`` (J + 1,), ``vector``, ``cost`` (O,), ``must`` (J,), then ``least``, ``beyond`` (J,); see
     ``Scan``.
 
     Sizes whose lower bound is above the ``width``-th least reduced cost found so far are passed over.
     """
-    bent = (offset != 0.0).any()
+    offers, terms, offset = market.offers, market.terms, market.offset
+    bent = offset.any()
     prices = prices + offset
     n_jobs, n_vectors, n_types = jobs.shape[0], offers.counts.shape[0], offers.counts.shape[1]
     most = 0
     for i in jobs:
-        k = offers.kind[i]
+        k = terms.kind[i]
         most += 1 + min(width + n_types + 2, max(0, offers.block[offers.high[k] + 1] - offers.block[offers.low[k]]))
     start = np.zeros(n_jobs + 1, np.int64)
     vector, cost = np.empty(most, np.int32), np.empty(most)
-    must, least, beyond = offers.must[jobs], np.empty(n_jobs), np.full(n_jobs, np.inf)
+    must, least, beyond = terms.must[jobs], np.empty(n_jobs), np.full(n_jobs, np.inf)
     priced = price_vectors(offers.counts, prices)
     seconds, reduced = np.empty(n_vectors), np.empty(n_vectors)
     values, rows = np.empty(width), np.empty(width + n_types + 2, np.int64)
@@ -260,7 +282,7 @@ def _scan(offers, jobs, prices, offset, width, wanted):
     end, kind = 0, -1
     for j in range(n_jobs):
         i = jobs[j]
-        k, scale, penalty, held = offers.kind[i], offers.scale[i], offers.penalty[i], offers.held[i]
+        k, scale, penalty, held = terms.kind[i], terms.scale[i], terms.penalty[i], terms.held[i]
         allowed = offers.block[offers.low[k]] <= held < offers.block[offers.high[k] + 1]
         if k != kind:
             kind = k
@@ -269,16 +291,16 @@ def _scan(offers, jobs, prices, offset, width, wanted):
                 for n in range(offers.low[k], offers.high[k] + 1):
                     if offers.measured[k]:
                         for v in range(offers.block[n], offers.block[n + 1]):
-                            seconds[v] = _seconds_on(offers, k, v)
+                            seconds[v] = seconds_on(offers, k, v)
                     else:
                         _block_seconds(offers, k, n, seconds)
-                _dominate(offers, k, seconds, reduced)
+                _dominate(offers, market.below, k, seconds, reduced)
         listed = 0
         if allowed:  # without the penalty, and even if dominated
-            value = scale * _seconds_on(offers, k, held) + priced[held]
+            value = scale * seconds_on(offers, k, held) + priced[held]
             if value < np.inf:
                 listed = _insert(values, rows, listed, value, held)
-        _bound_sizes(offers, i, prices, bounds)
+        _bound_sizes(offers, terms, i, prices, bounds)
         n_sizes = 0
         for n in range(offers.low[k], offers.high[k] + 1):
             if offers.block[n + 1] > offers.block[n] and bounds[n] < np.inf:
@@ -292,7 +314,7 @@ def _scan(offers, jobs, prices, offset, width, wanted):
                     v = offers.single[m, n]
                     if v < 0 or v == held:
                         continue
-                    value = scale * (seconds[v] if bent else _seconds_on(offers, k, v)) + penalty + priced[v]
+                    value = scale * (seconds[v] if bent else seconds_on(offers, k, v)) + penalty + priced[v]
                     if value < bar:
                         listed = _insert(values, rows, listed, value, v)
                         bar = values[width - 1] if listed == width else np.inf
@@ -311,29 +333,29 @@ def _scan(offers, jobs, prices, offset, width, wanted):
         least[j] = values[0] if listed > 0 else np.inf
         if listed == width:
             beyond[j] = values[width - 1]
-        if not offers.must[i]:
-            least[j] = min(least[j], offers.empty_cost[i])
-        extra[0], extra[1] = held, wanted[i]
+        if not terms.must[i]:
+            least[j] = min(least[j], terms.empty_cost[i])
+        extra[0], extra[1] = held, market.wanted[i]
         extra[2:] = offers.single[:, offers.fewest[k]]  # all -1 if it is 0
         for v in extra:
             if offers.block[offers.low[k]] <= v < offers.block[offers.high[k] + 1]:
-                known = _seconds_on(offers, k, v) == np.inf
+                known = seconds_on(offers, k, v) == np.inf
                 for q in range(listed):
                     known |= rows[q] == v
                 if not known:
                     rows[listed] = v
                     listed += 1
-        end = _write(offers, i, offset, rows[:listed], end, vector, cost)
+        end = _write(offers, terms, i, offset, rows[:listed], end, vector, cost)
         start[j + 1] = end
     price_stand_ins(start, cost, must)
     return start, vector[:end].copy(), cost[:end].copy(), must, least, beyond
 
 
 @njit
-def _write(offers, i, offset, rows, end, vector, cost):
+def _write(offers, terms, i, offset, rows, end, vector, cost):
     """Append the empty category of job ``i`` and those of ``rows`` (Q,), ascending, at ``end``; returns the new end."""
     vector[end] = 0
-    cost[end] = offers.empty_cost[i]
+    cost[end] = terms.empty_cost[i]
     end += 1
     for q in range(1, rows.shape[0]):  # insertion sort: the library's is slower on so few
         v = rows[q]
@@ -343,8 +365,8 @@ def _write(offers, i, offset, rows, end, vector, cost):
         rows[q] = v
     for v in rows:
         vector[end] = v
-        cost[end] = offers.scale[i] * _seconds_on(offers, offers.kind[i], v)
-        cost[end] += 0.0 if v == offers.held[i] else offers.penalty[i]
+        cost[end] = terms.scale[i] * seconds_on(offers, terms.kind[i], v)
+        cost[end] += 0.0 if v == terms.held[i] else terms.penalty[i]
         for m in range(offset.shape[0]):
             cost[end] += offset[m] * offers.counts[v, m]
         end += 1
@@ -352,9 +374,10 @@ def _write(offers, i, offset, rows, end, vector, cost):
 
 
 @njit
-def _scan_below(offers, prices, offset, bar):
+def _scan_below(market, prices, bar):
     """Menu arrays of all categories with a reduced cost of at most ``bar`` (S,): counted, then written."""
-    n_jobs, n_vectors = offers.kind.shape[0], offers.counts.shape[0]
+    offers, terms, offset = market.offers, market.terms, market.offset
+    n_jobs, n_vectors = terms.kind.shape[0], offers.counts.shape[0]
     start = np.zeros(n_jobs + 1, np.int64)
     vector, cost = np.empty(0, np.int32), np.empty(0)
     prices = prices + offset
@@ -363,26 +386,26 @@ def _scan_below(offers, prices, offset, bar):
     for write in (False, True):
         end = 0
         for i in range(n_jobs):
-            k, held = offers.kind[i], offers.held[i]
+            k, held = terms.kind[i], terms.held[i]
             found = 0
-            _bound_sizes(offers, i, prices, bounds)
+            _bound_sizes(offers, terms, i, prices, bounds)
             for n in range(offers.low[k], offers.high[k] + 1):
                 if bounds[n] > bar[i] and not (held >= 0 and offers.size[held] == n):
                     continue
                 if not offers.measured[k]:
                     _block_seconds(offers, k, n, seconds)
                 for v in range(offers.block[n], offers.block[n + 1]):
-                    spent = _seconds_on(offers, k, v) if offers.measured[k] else seconds[v]
-                    value = offers.scale[i] * spent + (0.0 if v == held else offers.penalty[i]) + priced[v]
+                    spent = seconds_on(offers, k, v) if offers.measured[k] else seconds[v]
+                    value = terms.scale[i] * spent + (0.0 if v == held else terms.penalty[i]) + priced[v]
                     if value <= bar[i] and spent < np.inf:
                         rows[found] = v
                         found += 1
             if write:
-                end = _write(offers, i, offset, rows[:found], end, vector, cost)
+                end = _write(offers, terms, i, offset, rows[:found], end, vector, cost)
             else:
                 end += 1 + found
             start[i + 1] = end
         if not write:
             vector, cost = np.empty(end, np.int32), np.empty(end)
-    price_stand_ins(start, cost, offers.must)
+    price_stand_ins(start, cost, terms.must)
     return start, vector, cost

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hetenv.errors import InputError
-from hetenv.matching.categories import CountVectors, count_vectors, find_key, type_keys
-from hetenv.matching.costs import Allreduce, CostTable, allreduce_on, category_seconds, undominated_offers
+from hetenv.matching.categories import CountVectors, count_vectors, find_key, index_vectors, rows_below, type_keys
+from hetenv.matching.costs import CostTable, category_seconds, undominated_offers
 from hetenv.matching.inputs import (
     check_entries,
     gpu_capacity,
@@ -25,7 +25,8 @@ from hetenv.matching.inputs import (
     per_type,
     refuse_entry,
 )
-from hetenv.matching.kinds import JobModel, Kinds, sort_kinds
+from hetenv.matching.kinds import JobModel, no_kinds, no_model, sort_kinds
+from hetenv.matching.offers import Offers, offer
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,34 +119,30 @@ class PlacementProblem:
             local_bandwidth=local,
             node_gpus=per_type("node_gpus", self.capacity if node_gpus is None else node_gpus, n_types, low=0.0),
         )
-        self.scale = self.model.iterations
-        self.empty_cost = np.full(n_jobs, np.inf)
-        self.kinds = Kinds(*sort_kinds(self.model))
-        self.kind = self.kinds.of_job
-        self.vectors = count_vectors(np.minimum(self.capacity, int(self.kinds.high.max())), self.kinds.sizes)
+        self._settle()
 
-    @cached_property
-    def allreduce(self) -> Allreduce:
-        """Communication on the count vectors, the same for every job."""
-        model = self.model
-        assert model is not None
-        return allreduce_on(self.vectors, model.local_bandwidth, model.bandwidth, model.node_gpus)
+    @classmethod
+    def unchecked(cls, capacity: np.ndarray, model: JobModel) -> PlacementProblem:
+        """The problem of jobs that are known to be sound: ``capacity`` (M,) int64, not all 0."""
+        problem = cls.__new__(cls)
+        problem.capacity, problem.model = capacity, model
+        problem._settle()
+        return problem
+
+    def _settle(self) -> None:
+        """What follows from capacity and model."""
+        assert self.model is not None
+        self.scale = self.model.iterations
+        self.empty_cost = np.full(self.n_jobs, np.inf)
+        kinds = sort_kinds(self.model)
+        self.kind = kinds.of_job
+        self.vectors = count_vectors(np.minimum(self.capacity, kinds.high.max()), kinds.sizes)
+        self.offers = offer(self.model, kinds, self.vectors)
 
     @cached_property
     def costs(self) -> CostTable:
         """All categories of all kinds of jobs; tabulated at the first use, since the market needs only few of them."""
-        model, kinds, vectors = self.model, self.kinds, self.vectors
-        assert model is not None
-        assert kinds is not None
-        example = kinds.example
-        return CostTable(
-            *category_seconds(
-                vectors.counts, vectors.size, vectors.below, self.allreduce.seconds,
-                *vectors.rows_between(kinds.low, kinds.high),
-                model.speed[example], model.batch[example], model.grad_bytes[example],
-                model.measured_rate[example], model.measured[example],
-            )
-        )  # fmt: skip
+        return CostTable(*category_seconds(self.offers, rows_below(self.vectors)))
 
     @classmethod
     def from_costs(
@@ -163,7 +160,7 @@ class PlacementProblem:
         if len(counts) == 0 or len(counts) != len(cost):
             raise InputError("jobs", f"{len(counts)} count and {len(cost)} cost lists", "give one of each per job")
         offers = [_offers(i, counts[i], cost[i], problem.capacity) for i in range(len(counts))]
-        problem.model = problem.kinds = None
+        problem.model = None
         problem.kind = np.arange(len(offers))
         problem.scale = np.ones(len(offers))
         problem.empty_cost = np.array([float(prices[~rows.any(axis=1)].min(initial=np.inf)) for rows, prices in offers])
@@ -173,7 +170,8 @@ class PlacementProblem:
         rows = np.unique(np.concatenate([nothing, *(each for each, _ in offers)]), axis=0)
         rows = rows[np.argsort(rows @ weights)]
         key = rows @ weights
-        problem.vectors = CountVectors.of(rows, key, weights, limit, np.full(rows.shape, -1, np.int32))
+        problem.vectors = index_vectors(rows, limit)
+        problem.offers = offer(no_model(len(offers), problem.n_types), no_kinds(len(offers)), problem.vectors)
         start, vector, price, undominated = [0], [], [], []
         for each, prices in offers:
             used = each.any(axis=1)
@@ -196,7 +194,7 @@ class PlacementProblem:
     scale: np.ndarray  # (S,) factor of that row set's costs: iterations, or 1 for explicit costs
     empty_cost: np.ndarray  # (S,) cost of an explicit all-zero category, inf without one
     vectors: CountVectors
-    kinds: Kinds | None  # None for explicit costs
+    offers: Offers  # with explicit costs of the vectors alone
 
     @property
     def n_jobs(self) -> int:

@@ -55,7 +55,7 @@ class Draft:
         """(M,) counts of the fastest category for ``job`` were ``free`` (M,) GPUs free on the emptiest nodes."""
         counts = np.zeros_like(free)
         room = np.minimum(free, self._fixed.types["largest_node"])
-        least, most = _size_limits(self._fixed, self._state, job)
+        least, most = size_limits(self._fixed, self._state, job)
         fastest_counts(self._fixed, job, least, most, free, room, counts)
         return counts
 
@@ -77,14 +77,14 @@ class Draft:
 
     def place(self, job: int, counts: np.ndarray) -> bool:
         """Give a job without GPUs ``counts`` (M,) free ones; returns whether it can run on them as packed."""
-        run_s = _take(self._fixed, self._state, self._nodes, self._free, job, counts)
+        run_s = take_gpus(self._fixed, self._state, self._nodes, self._free, job, counts)
         self._finish_in_s[job] = run_s
         self._rows[job] = counts
         return run_s < np.inf
 
     def preempt(self, job: int) -> None:
         """Take all GPUs from a running job."""
-        _give_back(self._state, self._nodes, self._free, job)
+        give_back(self._state, self._nodes, self._free, job)
         self._rows[job] = np.zeros_like(self._free)
 
     def make_room(self, job: int, victims: np.ndarray) -> np.ndarray:
@@ -113,7 +113,7 @@ class Draft:
         started = np.empty(min(len(jobs), int(self._free.sum())), np.int64)
         run_s = np.empty(len(started))
         counts = np.empty((len(started), len(self._free)), np.int64)
-        reached, n_started = _fill(
+        reached, n_started = fill_free(
             self._fixed, self._state, self._nodes, self._free, jobs, skip, started, run_s, counts
         )
         self._rows.update(zip(started[:n_started].tolist(), counts[:n_started], strict=True))
@@ -128,7 +128,7 @@ class Draft:
 
 
 @njit
-def _size_limits(fixed, state, job):
+def size_limits(fixed, state, job):
     """Least and most GPUs the job may hold now."""
     spec, size = fixed.jobs[job], state.jobs[job].size
     if size > 0 and not spec.malleable:
@@ -148,7 +148,7 @@ def _freest_node(nodes, first, end):
 @njit
 def fastest_run_s(fixed, state, nodes, free, job, counts):
     """Fill ``counts`` with the fastest allocation of ``free`` (M,) and return the seconds to the finish."""
-    least, most = _size_limits(fixed, state, job)
+    least, most = size_limits(fixed, state, job)
     if free.sum() < least:
         counts[:] = 0
         return np.inf
@@ -161,7 +161,7 @@ def fastest_run_s(fixed, state, nodes, free, job, counts):
 
 
 @njit
-def _take(fixed, state, nodes, free, job, counts):
+def take_gpus(fixed, state, nodes, free, job, counts):
     """Pack ``counts`` (M,) GPUs; returns the seconds to the job's finish, inf if it cannot run as packed."""
     for m in range(counts.shape[0]):
         free[m] -= counts[m]
@@ -174,7 +174,7 @@ def _take(fixed, state, nodes, free, job, counts):
 
 
 @njit
-def _give_back(state, nodes, free, job):
+def give_back(state, nodes, free, job):
     unpack(state, nodes, job)
     for m in range(free.shape[0]):
         free[m] += state.counts[job, m]
@@ -191,7 +191,7 @@ def _make_room(fixed, state, nodes, free, job, victims):
         for m in range(free.shape[0]):
             chosen[at] = chosen[at] or (state.counts[victims[at], m] > 0 and can_use(fixed, job, m))
         if chosen[at]:
-            _give_back(state, nodes, free, victims[at])
+            give_back(state, nodes, free, victims[at])
             if fastest_run_s(fixed, state, nodes, free, job, counts) < np.inf:
                 return chosen
     chosen[:] = False
@@ -199,14 +199,14 @@ def _make_room(fixed, state, nodes, free, job, victims):
 
 
 @njit
-def _fill(fixed, state, nodes, free, jobs, skip, started, run_s, counts):
+def fill_free(fixed, state, nodes, free, jobs, skip, started, run_s, counts):
     """Kernel of ``Draft.fill``; returns the position reached and how many rows were written."""
     n_started = 0
     for at in range(jobs.shape[0]):
         if n_started == started.shape[0] or free.sum() == 0:
             return at, n_started
         if fastest_run_s(fixed, state, nodes, free, jobs[at], counts[n_started]) < np.inf:
-            run_s[n_started] = _take(fixed, state, nodes, free, jobs[at], counts[n_started])
+            run_s[n_started] = take_gpus(fixed, state, nodes, free, jobs[at], counts[n_started])
             started[n_started] = jobs[at]
             n_started += 1
         elif not skip:

@@ -17,7 +17,7 @@ def expected_wait_s(fixed, state):
     if clock.n_running == 0:
         return np.inf
     running = state.running[: clock.n_running]
-    soonest = np.argsort(state.jobs.eta_s[running])
+    soonest = np.argsort(state.jobs.eta_s[running], kind="mergesort")
     last_s = state.jobs[running[soonest[-1]]].eta_s - clock.time_s
     released, wanted, n_waiting = 0, 0, 0
     wait_s = 0.0

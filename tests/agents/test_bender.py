@@ -20,7 +20,8 @@ from agents.scheduler import BendScheduler
 from agents.training import train
 from baselines.market_tuned import Parameters, tuned_parameters
 from hetenv.config import Scenario, load_scenario
-from hetenv.envs.market import MarketEnv, bend_of
+from hetenv.envs.market import MarketEnv
+from hetenv.envs.market_session import bend_of
 from hetenv.errors import InputError
 from hetenv.scheduler import Scheduler
 from hetenv.simulator import simulate

@@ -9,11 +9,14 @@ import pytest
 
 import baselines
 from baselines.market import Market
+from baselines.online_matcher import OnlineMatcher
 from hetenv.cluster import Cluster
 from hetenv.config import Scenario, load_scenario
-from hetenv.epoch import MOST_CATEGORIES, OnlineObjective, plan_epoch
-from hetenv.matching import Placement, solve_market
+from hetenv.epoch import OnlineObjective, plan_epoch
+from hetenv.market_epoch import plan_market
+from hetenv.matching import OnlineTerms, Placement, PlacementProblem, solve_market
 from hetenv.performance import category_link, iteration_s
+from hetenv.posing import MOST_CATEGORIES
 from hetenv.scheduler import Plan
 from hetenv.simulator import Simulator, simulate
 from hetenv.workload import Workload
@@ -179,21 +182,42 @@ def test_a_fairness_exponent_prefers_the_job_that_an_equal_share_serves_fast():
     assert first == {-1.0: [1], 1.0: [0]}
 
 
-class SolvedMarket(Market):
-    """A market that keeps its placements."""
+class SolvedMarket(OnlineMatcher):
+    """``market`` by ``solve_market``, one placement after the other; it keeps them."""
 
-    def __init__(self, **options) -> None:
+    name = "market"
+
+    def __init__(self, *, start: str, **options) -> None:
         super().__init__(**options)
-        self.placements: list[Placement] = []
+        self._warm, self.placements = start == "warm", []
 
-    def _solve(self, problem, terms):
-        self.placements.append(super()._solve(problem, terms))
-        return self.placements[-1]
+    def reset(self, cluster: Cluster, seed: int) -> None:
+        super().reset(cluster, seed)
+        self._prices = None
+
+    def _solve(self, problem: PlacementProblem, terms: OnlineTerms) -> Placement:
+        placement = solve_market(problem, start_prices=self._prices, **terms)
+        if self._warm:
+            self._prices = placement.prices
+        self.placements.append(placement)
+        return placement
 
     def gaps(self) -> np.ndarray:
         """(epochs,) certified gap of each placement, as a fraction of its total."""
         totals = np.array([placement.total for placement in self.placements])
         return (totals - [placement.lower_bound for placement in self.placements]) / totals
+
+
+@pytest.mark.parametrize("start", ["cold", "warm"])
+@pytest.mark.parametrize("scenario", ["online", "online-elastic", "philly", "gavel", "modern", "acme"])
+def test_the_compiled_market_plans_what_solve_market_places(scenario, start):
+    """Acme has epochs that take HiGHS; philly and gavel rigid jobs, the latter and modern measured ones."""
+    loaded = load_scenario(scenario, {"workload": {"n_jobs": 40}})
+    options = {"start": start, "waiting_factor": 1.5, "weight_exponent": 0.3, "fairness_exponent": 0.2, "max_jobs": 24}
+    of_each = [
+        evaluate_episode(loaded, scheduler, seed=1) for scheduler in (Market(**options), SolvedMarket(**options))
+    ]
+    assert of_each[0] == of_each[1]
 
 
 @pytest.mark.parametrize("scenario", ["online", "online-elastic"])
@@ -210,7 +234,7 @@ def test_warm_prices_cost_no_quality(scenario):
     assert markets["warm"].gaps().max() <= 0.01
 
 
-def evaluate_episode(scenario: Scenario, scheduler: Market, seed: int) -> float:
+def evaluate_episode(scenario: Scenario, scheduler: OnlineMatcher, seed: int) -> float:
     workload = scenario.draw_workload(np.random.default_rng(seed))
     options = scenario.simulator.model_dump()
     return simulate(workload, scenario.cluster, scheduler, seed=seed, **options).summary()["mean_jct_s"]
@@ -219,19 +243,21 @@ def evaluate_episode(scenario: Scenario, scheduler: Market, seed: int) -> float:
 def test_a_warm_market_starts_at_the_last_prices_until_it_is_reset(monkeypatch):
     started_at, found = [], []
 
-    def record(problem, *, start_prices, **terms):
-        started_at.append(start_prices)
-        found.append(solve_market(problem, start_prices=start_prices, **terms))
-        return found[-1]
+    def record(snapshot, objective, start_prices):
+        plan, prices, unit = plan_market(snapshot, objective, start_prices=start_prices)
+        if prices is not None:
+            started_at.append(start_prices)
+            found.append(prices)
+        return plan, prices, unit
 
-    monkeypatch.setattr("baselines.market.solve_market", record)
+    monkeypatch.setattr("baselines.market.plan_market", record)
     scheduler = baselines.make("market", start="warm")
     for _ in range(2):
         simulate(small_workload("moldable"), small_cluster(), scheduler)
         assert len(found) > 2
         assert started_at[0] is None
         for start, before in zip(started_at[1:], found, strict=False):
-            assert start is before.prices
+            assert start is before
         started_at.clear()
         found.clear()
 

@@ -15,9 +15,10 @@ import baselines
 import hetenv
 from baselines.market import Market
 from hetenv.config import Scenario, load_scenario
-from hetenv.envs.market import MarketEnv, bend_of, plan_bent
+from hetenv.envs.market import MarketEnv
+from hetenv.envs.market_session import bend_of, plan_bent
 from hetenv.epoch import OnlineObjective
-from hetenv.matching import OnlineTerms, Placement, PlacementProblem
+from hetenv.market_epoch import _plan_in_python, plan_market
 from hetenv.performance import MeasuredTable
 from hetenv.simulator import Simulator
 from hetenv.simulator.run import run_to_end
@@ -121,10 +122,11 @@ def test_one_step_is_one_epoch_with_something_to_decide(case: str) -> None:
     solved = 0
 
     class CountingMarket(Market):
-        def _solve(self, problem: PlacementProblem, terms: OnlineTerms) -> Placement:
+        def plan(self, snapshot: hetenv.Snapshot) -> hetenv.Plan:
             nonlocal solved
-            solved += 1
-            return super()._solve(problem, terms)
+            plan, prices, _ = plan_market(snapshot, OnlineObjective())
+            solved += prices is not None
+            return plan
 
     env = MarketEnv(scenario_of(case))
     n_steps = play(env, np.zeros(env.action_space.shape, np.float32), seed=2)
@@ -132,6 +134,25 @@ def test_one_step_is_one_epoch_with_something_to_decide(case: str) -> None:
     simulator.reset(0, env.simulator.workload)
     n_epochs = len(run_to_end(simulator, CountingMarket()))
     assert n_steps == solved <= n_epochs
+
+
+@every_case
+def test_compiled_and_in_python_a_bend_means_the_same(case: str) -> None:
+    env, rng = MarketEnv(scenario_of(case)), np.random.default_rng(1)
+    env.reset(seed=1)
+    terminated, n_types = False, len(env.scenario.cluster.types)
+    while not terminated:
+        action = rng.uniform(-1, 1, n_types + 4).astype(np.float32)
+        bend = bend_of(action, n_types, env.scenario.time_scale_s)
+        snapshot, nothing = env.simulator.snapshot(), np.zeros(n_types)
+        plan, prices, unit = plan_market(snapshot, bend.objective, bend.price_offset_s)
+        other, its_prices, its_unit = _plan_in_python(snapshot, bend.objective, bend.price_offset_s, nothing)
+        assert plan.jobs.tolist() == other.jobs.tolist()
+        assert plan.counts.tolist() == other.counts.tolist()
+        assert prices is not None
+        np.testing.assert_array_equal(prices, its_prices)
+        assert unit == its_unit
+        terminated = env.step(action)[2]
 
 
 @every_case

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hetenv.errors import InputError
-from hetenv.matching.categories import count_compositions, count_vectors, unrank_composition
+from hetenv.matching.categories import count_compositions, count_vectors, rows_below, unrank_composition
 from hetenv.matching.size_vectors import count_ways, jitter_sizes, unrank_sizes
 
 
@@ -35,10 +35,11 @@ def test_count_vectors_are_all_of_the_sizes_in_key_order(limit, sizes):
     assert [tuple(row) for row in vectors.counts.tolist()] == [counts for _, counts in expected]
     assert (np.diff(vectors.key) > 0).all()
     row_of = {tuple(row): v for v, row in enumerate(vectors.counts.tolist())}
+    below = rows_below(vectors)
     for v, m in np.ndindex(*vectors.counts.shape):
         less = vectors.counts[v].copy()
         less[m] -= 1
-        assert vectors.below[v, m] == row_of.get(tuple(less.tolist()), -1)
+        assert below[v, m] == row_of.get(tuple(less.tolist()), -1)
 
 
 def test_a_table_that_would_not_fit_names_the_remedy():

@@ -10,7 +10,7 @@ from hetenv.matching import PlacementProblem, solve_exact, solve_jps, solve_mark
 from hetenv.matching.menu import serve_menu
 from hetenv.matching.offers import settle_terms
 from hetenv.matching.prices import price_vectors
-from hetenv.matching.pricing import PricedMenus
+from hetenv.matching.pricing import affordable_menu, open_market, scan_again, scan_menus
 from tests.matching.oracles import random_problem
 
 
@@ -44,11 +44,11 @@ def test_pricing_keeps_the_best_of_all_categories(seed, bent):
     n_jobs, width = problem.n_jobs, 5
     terms, order = settle_terms(problem, **online), np.arange(problem.n_jobs)
     offset = rng.uniform(-30, 30, 4) if bent else np.zeros(4)
-    menus = PricedMenus(problem, terms, order, offset, np.full(n_jobs, -1))
+    market = open_market(problem, terms, order, offset, np.full(n_jobs, -1))
     kept = problem.costs.undominated if bent else np.ones(len(problem.costs.cost), bool)
     whole = serve_menu(problem, kept, terms, order)
     prices = rng.uniform(0, 40, 4) * (rng.random(4) < 0.8)
-    scan = menus.at(prices, width)
+    scan = scan_menus(market, order, prices, width)
     reduced = whole.cost + price_vectors(whole.counts, prices + offset)[whole.vector]
     for i in range(n_jobs):
         own = slice(whole.start[i] + 1, whole.start[i + 1])
@@ -69,10 +69,10 @@ def test_pricing_keeps_the_best_of_all_categories(seed, bent):
 def test_affordable_categories_are_those_of_reduced_cost_up_to_the_bar(seed):
     problem, online = online_problem(seed)
     terms, order = settle_terms(problem, **online), np.arange(problem.n_jobs)
-    menus = PricedMenus(problem, terms, order, np.zeros(4), np.full(problem.n_jobs, -1))
+    market = open_market(problem, terms, order, np.zeros(4), np.full(problem.n_jobs, -1))
     prices = np.random.default_rng(seed).uniform(0, 20, 4)
-    bar = menus.at(prices, 1).least + 60.0
-    menu = menus.affordable(prices, bar - 60.0, 60.0)
+    bar = scan_menus(market, order, prices, 1).least + 60.0
+    menu = affordable_menu(market, prices, bar - 60.0, 60.0)
     whole = serve_menu(problem, np.ones(len(problem.costs.cost), bool), terms, order)
     reduced = whole.cost + price_vectors(whole.counts, prices)[whole.vector]
     for i in range(problem.n_jobs):
@@ -173,9 +173,9 @@ def test_a_large_market_keeps_few_categories_and_tabulates_none():
     assert placement.gap <= 1e-3
     assert (placement.counts.sum(axis=0) <= capacity).all()
     assert "costs" not in vars(problem)
-    terms = settle_terms(problem)
-    menus = PricedMenus(problem, terms, np.arange(n_jobs), np.zeros(6), np.full(n_jobs, -1))
-    assert len(menus.at(placement.prices, 24).menu.cost) <= n_jobs * (24 + 6 + 3)
+    terms, order = settle_terms(problem), np.arange(n_jobs)
+    market = open_market(problem, terms, order, np.zeros(6), np.full(n_jobs, -1))
+    assert len(scan_menus(market, order, placement.prices, 24).menu.cost) <= n_jobs * (24 + 6 + 3)
 
 
 @pytest.mark.parametrize("solve", [solve_market, solve_exact])
@@ -196,12 +196,12 @@ def test_a_scan_carried_to_other_prices_is_exact(seed, bent):
     rng = np.random.default_rng(seed)
     terms, order = settle_terms(problem, **online), np.arange(problem.n_jobs)
     offset = rng.uniform(-30, 30, 4) if bent else np.zeros(4)
-    menus = PricedMenus(problem, terms, order, offset, np.full(problem.n_jobs, -1))
+    market = open_market(problem, terms, order, offset, np.full(problem.n_jobs, -1))
     prices = rng.uniform(0, 40, 4)
-    scan = menus.at(np.zeros(4), 2)
+    scan = scan_menus(market, order, np.zeros(4), 2)
     for at_prices in (prices, prices * 1.01, prices * 0.1):
-        scan = menus.again(scan, at_prices, 2)
-        np.testing.assert_allclose(scan.least, menus.at(at_prices, 1).least, rtol=1e-12)
+        scan = scan_again(market, scan, at_prices, 2)
+        np.testing.assert_allclose(scan.least, scan_menus(market, order, at_prices, 1).least, rtol=1e-12)
         for i in range(problem.n_jobs):
             assert (np.diff(scan.menu.vector[scan.menu.start[i] : scan.menu.start[i + 1]]) > 0).all()
 

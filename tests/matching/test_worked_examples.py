@@ -181,7 +181,7 @@ def test_e9_numbers_of_categories():
     assert count_size_vectors(15, 4) == 1365
     for cap, number in ((8, 494), (16, 4844)):
         vectors = count_vectors(np.full(4, 16), np.arange(1, cap + 1))
-        assert len(vectors) - 1 == number  # without the empty one
+        assert len(vectors.key) - 1 == number  # without the empty one
 
 
 def test_prices_of_a_size_market_clear_it():

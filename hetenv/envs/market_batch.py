@@ -1,0 +1,135 @@
+"""N environments of ``hetenv/Market-v0`` with common observation buffers.
+
+A step is a few hundred microseconds of compiled code that lets go of the interpreter lock, so that a loop in Python
+costs little and threads gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from hetenv.config import Scenario
+from hetenv.envs.batch import EpisodeSource
+from hetenv.envs.episode import finished_figures
+from hetenv.envs.market_session import Bend, MarketSession, bends_of
+from hetenv.envs.market_view import MarketObservation, make_observation
+from hetenv.errors import InputError
+
+
+class MarketBatch:
+    """N environments in one state, without a policy of when to begin the next episode.
+
+    Args:
+        scenario: what every environment plays.
+        num_envs: N.
+        episodes: may be replaced between episodes; of what they draw only the jobs are used.
+        num_threads: threads that share the environments out among them; the results do not depend on it.
+
+    Attributes:
+        observation: private buffers by name, (N, ...) float32, kept up to date in place.
+    """
+
+    def __init__(self, scenario: Scenario, num_envs: int, episodes: EpisodeSource, num_threads: int = 1) -> None:
+        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
+            if value < 1:
+                raise InputError(name, value, "give a whole number of at least 1")
+        self.scenario, self.num_envs, self.episodes = scenario, num_envs, episodes
+        buffers = make_observation(len(scenario.cluster.types), (num_envs,))
+        self.observation, self._reward = buffers._asdict(), np.zeros(num_envs)
+        simulator = scenario.make_simulator()
+        self.sessions = [
+            MarketSession(
+                simulator.clone(), scenario.time_scale_s, MarketObservation(*(array[env] for array in buffers))
+            )
+            for env in range(num_envs)
+        ]
+        ends = np.linspace(0, num_envs, num_threads + 1).astype(int).tolist()
+        self._ranges = [range(*ends_of_one) for ends_of_one in pairwise(ends)]
+        self._pool = ThreadPoolExecutor(num_threads - 1) if num_threads > 1 else None
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @property
+    def reward(self) -> np.ndarray:
+        """(N,) of the last step; fresh."""
+        return self._reward.copy()
+
+    @property
+    def done(self) -> np.ndarray:
+        """(N,) bool, whether every job has finished; fresh."""
+        return np.array([session.simulator.done for session in self.sessions])
+
+    @property
+    def time_s(self) -> np.ndarray:
+        """(N,) simulated time; fresh."""
+        return np.array([session.simulator.time_s for session in self.sessions])
+
+    def figures(self, env: int) -> dict[str, float]:
+        """What came of the episode that environment ``env`` has finished."""
+        return finished_figures(self.sessions[env].simulator)
+
+    # --- moving ----------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        chosen: np.ndarray,
+        episodes: EpisodeSource | None = None,
+        copies: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision.
+
+        ``copies`` (N, ...) as for ``step``; only the rows ``chosen`` are written.
+        """
+        for env in chosen.tolist():
+            workload, _ = (episodes or self.episodes).draw(env)
+            self.sessions[env].begin(workload)
+        for name, array in (copies or {}).items():
+            array[chosen] = self.observation[name][chosen]
+
+    def step(self, actions: np.ndarray, copies: Mapping[str, np.ndarray] | None = None) -> None:
+        """One action (M + 4,) for each environment; those that have ended stay as they are.
+
+        ``copies``, arrays like ``observation``, are filled with what that holds then.
+
+        Raises:
+            ValueError: see ``bends_of``.
+        """
+        bends = bends_of(actions, len(self.scenario.cluster.types), self.scenario.time_scale_s)
+        others = [self._pool.submit(self._step_some, bends, envs) for envs in self._ranges[1:]] if self._pool else []
+        self._step_some(bends, self._ranges[0])
+        for other in others:
+            other.result()
+        for name, array in (copies or {}).items():
+            array[:] = self.observation[name]
+
+    def _step_some(self, bends: Sequence[Bend], envs: range) -> None:
+        for env in envs:
+            self._reward[env] = self.sessions[env].step(bends[env])
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    # --- memory ----------------------------------------------------------------------------------
+
+    def get_state(self) -> dict[str, Any]:
+        """All that the future depends on, generators included."""
+        return {
+            "sessions": [(session.simulator.clone(), session.price_s) for session in self.sessions],
+            "observation": {name: array.copy() for name, array in self.observation.items()},
+            "episodes": self.episodes.get_state(),
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what ``get_state`` gave, of this batch or of one made with the same arguments."""
+        for session, (simulator, price_s) in zip(self.sessions, state["sessions"], strict=True):
+            session.simulator, session.price_s = simulator.clone(), price_s
+        for name, array in self.observation.items():
+            array[:] = state["observation"][name]
+        self.episodes.set_state(state["episodes"])
