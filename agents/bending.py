@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -28,7 +30,7 @@ class BentEpisodes:
         self._scenario, self._inputs, self._pool = scenario, inputs, None
         if workers > 1:
             context = multiprocessing.get_context("spawn")  # a fork would copy the locks that threads of torch hold
-            self._pool = ProcessPoolExecutor(workers, context)
+            self._pool = ProcessPoolExecutor(workers, context, initializer=_end_with_parent)
             with ignoring_interrupts():  # each of the first submissions starts a process
                 for _ in range(workers):
                     self._pool.submit(int)
@@ -54,6 +56,21 @@ class BentEpisodes:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+
+
+# --- in a worker process ---------------------------------------------------------------------------
+
+
+def _end_with_parent() -> None:
+    """Have this process end when the one that started it is gone: if that was killed, no one else stops it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def play_bent(scenario: Scenario, workload: Workload, weights: np.ndarray, inputs: Inputs) -> tuple[Figures, int]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +34,7 @@ from tests.agents.helpers import TINY, tiny_bending
 
 EVERYTHING = Inputs(tuple(FEATURES), tuple(TYPE_FEATURES))
 SHORT = {"workload": {"n_jobs": 25}}
-TUNED = Parameters(waiting_factor=20.0, weight_exponent=0.75)
+TUNED = Parameters(waiting_factor=20.0, weight_exponent=0.75, restart_factor=4.0)
 
 
 def some_bender(seed: int) -> MarketBender:
@@ -63,7 +68,7 @@ def test_the_constants_of_tuned_parameters_mean_them(inputs):
     assert not bend.price_offset_s.any()
     objective = bend.objective
     assert (objective.waiting_factor, objective.weight_exponent) == pytest.approx((20.0, 0.75), rel=1e-5)
-    assert (objective.fairness_exponent, objective.restart_factor) == (0.0, 1.0)
+    assert (objective.fairness_exponent, objective.restart_factor) == pytest.approx((0.0, 4.0), rel=1e-5)
     assert constants_of(Parameters(waiting_factor=0.0, weight_exponent=3.0)) == (0.0, 1.0, -1.0, 0.0, 0.0)
 
 
@@ -167,6 +172,35 @@ def test_a_run_leaves_policies_state_and_figures(tmp_path):
     seeds = config.evaluation.seeds
     again = Figures.mean([figures_of(config.load_scenario(), scheduler, seed) for seed in seeds])
     np.testing.assert_allclose(again, run.history[-1][1], rtol=1e-12)
+
+
+ABANDONED = """
+import os, signal
+from agents.bender import Inputs
+from agents.bending import BentEpisodes
+from hetenv.config import load_scenario
+if __name__ == "__main__":
+    episodes = BentEpisodes(load_scenario("paper-batch"), Inputs(), workers=2)
+    print(*episodes._pool._processes, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_workers_end_with_a_killed_parent(tmp_path):
+    script = tmp_path / "abandoned.py"
+    script.write_text(ABANDONED)
+    killed = subprocess.run(
+        [sys.executable, script], stdout=subprocess.PIPE, text=True, check=False, timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    workers = [Path("/proc", number) for number in killed.stdout.split()]
+    assert killed.returncode == -signal.SIGKILL
+    assert len(workers) == 2
+    give_up = time.monotonic() + 60.0
+    while any((worker / "cmdline").exists() and (worker / "cmdline").read_bytes() for worker in workers):
+        assert time.monotonic() < give_up, "the workers go on"  # a zombie's command line is empty
+        time.sleep(0.1)
 
 
 def test_what_is_loaded_is_what_was_saved(tmp_path):
