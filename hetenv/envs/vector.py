@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from hetenv.config import Scenario, load_scenario
-from hetenv.envs.batch import OwnEpisodes, PlacementBatch
+from hetenv.envs.batch import NOWHERE, OwnEpisodes, PlacementBatch
 from hetenv.envs.episode import workload_option
 from hetenv.envs.placement import placement_spaces
 from hetenv.errors import InputError
@@ -90,8 +90,7 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
         actions[over] = -1
         if self.strict:
             self._refuse_invalid(actions, ~self._done)
-        observations = self._room()
-        copies = observations if self.copy else None
+        copies = self.batch.room() if self.copy else NOWHERE
         self.batch.step(actions, copies)
         reward, invalid, done = self.batch.reward, self.batch.invalid, self.batch.done
         if len(over):
@@ -105,22 +104,17 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
             invalid[ended] = False
         else:
             self._done = done
-            for env in ended.tolist():
-                infos = self._add_info(infos, self.batch.figures(env), env)
+            if len(ended):
+                infos = self._final_figures(ended)
         if invalid.any():
             infos |= {"invalid_action": invalid, "_invalid_action": invalid.copy()}
         return (
-            observations,
+            copies.arrays or self.batch.observation,
             reward,
             done,
             np.zeros(self.num_envs, np.bool_),
             self._infos(self._everyone) | infos,
         )
-
-    def _room(self) -> _Observations:
-        """Arrays for the observations of a step: fresh ones, or without ``copy`` the buffers."""
-        buffers = self.batch.observation
-        return {name: np.empty_like(buffer) for name, buffer in buffers.items()} if self.copy else buffers
 
     def _infos(self, who: np.ndarray) -> dict[str, Any]:
         """What every step tells of the environments ``who`` (N,) bool."""
@@ -134,14 +128,27 @@ class PlacementVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray]):
 
     def _final_infos(self, ended: np.ndarray, invalid: np.ndarray) -> dict[str, Any]:
         """``final_obs`` and ``final_info`` of the environments ``ended`` (n,), which are about to begin anew."""
-        infos: dict[str, Any] = {}
-        buffers, mask, time_s = self.batch.observation, self.batch.mask, self.batch.time_s
-        for env in ended.tolist():
-            final_info = {"action_mask": mask[env].astype(np.int8), "time_s": float(time_s[env])}
-            final_info |= self.batch.figures(env) | ({"invalid_action": True} if invalid[env] else {})
-            final_obs = {name: buffer[env].copy() for name, buffer in buffers.items()}
-            infos = self._add_info(infos, {"final_obs": final_obs, "final_info": final_info}, env)
-        return infos
+        final_info = self._final_figures(ended)
+        who = final_info["_mean_jct_s"]
+        for name, values in (("action_mask", self.batch.mask.view(np.int8)), ("time_s", self.batch.time_s)):
+            final_info[name], final_info["_" + name] = np.zeros(values.shape, values.dtype), who.copy()
+            final_info[name][ended] = values.take(ended, axis=0)
+        if (invalid := invalid & who).any():
+            final_info |= {"invalid_action": invalid, "_invalid_action": invalid.copy()}
+        rows = {name: buffer.take(ended, axis=0) for name, buffer in self.batch.observation.items()}
+        final_obs = np.full(self.num_envs, None)
+        for at, env in enumerate(ended.tolist()):
+            final_obs[env] = {name: row[at] for name, row in rows.items()}
+        return {"final_obs": final_obs, "_final_obs": who.copy(), "final_info": final_info, "_final_info": who.copy()}
+
+    def _final_figures(self, ended: np.ndarray) -> dict[str, Any]:
+        """What came of the episodes that the environments ``ended`` (n,) have finished."""
+        figures = [self.batch.figures(env) for env in ended.tolist()]
+        values = np.zeros((len(figures[0]), self.num_envs))
+        values[:, ended] = np.array([list(own.values()) for own in figures]).T
+        who = np.zeros(self.num_envs, np.bool_)
+        who[ended] = True
+        return dict(zip(figures[0], values, strict=True)) | {"_" + name: who.copy() for name in figures[0]}
 
     def _refuse_invalid(self, actions: np.ndarray, who: np.ndarray) -> None:
         mask = self.batch.mask

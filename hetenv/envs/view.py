@@ -84,7 +84,7 @@ SEEN = np.dtype(
     ],
     align=True,
 )
-_CACHE_LINE = 64  # bytes
+CACHE_LINE = 64  # bytes
 _RELEASES_SEEN = 64
 # What a row of the observation holds, where it is no job's constant features.
 EMPTY, OTHER = -1, -2
@@ -179,13 +179,11 @@ def forget_jobs(fixed, view):
         agent.running_may_change |= fixed.jobs[job].malleable
         view.seen[job].n_candidates = 0
         view.seen[job].changed_at = -1
-        for s in range(view.candidates.shape[1]):
-            view.candidates[job, s].n_gpus = 0
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """``np.zeros`` that begins on a cache line: copies between arrays aligned otherwise are several times slower."""
     dtype = np.dtype(dtype)
-    block = np.zeros(math.prod(shape) * dtype.itemsize + _CACHE_LINE, np.uint8)
-    begin = -block.__array_interface__["data"][0] % _CACHE_LINE
+    block = np.zeros(math.prod(shape) * dtype.itemsize + CACHE_LINE, np.uint8)
+    begin = -block.__array_interface__["data"][0] % CACHE_LINE
     return np.ndarray(shape, dtype, block, begin)

@@ -143,17 +143,13 @@ def fixed_part(cluster: Cluster, workload: Workload, rules: np.ndarray) -> Fixed
     if workload.measured is not None:
         measured = workload.measured.for_types(cluster.type_names)
     fixed = Fixed(np.zeros(len(workload), JOB_SPEC), np.zeros((len(workload), len(types))), types, measured, rules)
+    workload.check_runnable(cluster)
     describe_jobs(cluster, workload, fixed.jobs, fixed.speed)
     return fixed
 
 
 def describe_jobs(cluster: Cluster, workload: Workload, jobs: np.ndarray, speed: np.ndarray) -> None:
-    """Write ``workload`` into ``jobs`` (J,) JOB_SPEC and ``speed`` (J, M).
-
-    Raises:
-        InputError: a job that the cluster can never run.
-    """
-    workload.check_runnable(cluster)
+    """Write ``workload`` into ``jobs`` (J,) JOB_SPEC and ``speed`` (J, M), whether the cluster can run it or not."""
     for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
         jobs[name] = getattr(workload, name)
     jobs["max_gpus"] = np.minimum(workload.max_gpus, cluster.n_gpus)
@@ -177,6 +173,29 @@ def initial_state(cluster: Cluster, fixed: Fixed) -> State:
     )
     rewind(fixed, state)
     return state
+
+
+@njit
+def all_can_run(fixed):
+    """Whether each job can run on some part of the whole cluster, as ``Workload.runnable`` has it."""
+    for job in range(fixed.jobs.shape[0]):
+        spec = fixed.jobs[job]
+        if spec.measured_row < 0:
+            usable = 0
+            for m in range(fixed.types.shape[0]):
+                if fixed.speed[job, m] > 0.0:
+                    usable += fixed.types[m].total
+            if usable < spec.min_gpus:
+                return False
+        else:
+            rate = fixed.measured[spec.measured_row]  # (M, G + 1, 2)
+            found = False
+            for m in range(rate.shape[0]):
+                for n_gpus in range(spec.min_gpus, min(spec.max_gpus, fixed.types[m].total, rate.shape[1] - 1) + 1):
+                    found = found or rate[m, n_gpus, 0 if n_gpus <= fixed.types[m].largest_node else 1] > 0.0
+            if not found:
+                return False
+    return True
 
 
 @njit
