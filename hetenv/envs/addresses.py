@@ -26,7 +26,7 @@ ADDRESS = np.dtype(
     [(f"{part}_{name}", "i8") for part, record in _PARTS for name in record._fields]
     + [("timeline", "i8")]
     + [(size, "i8") for size in ("n_jobs", "n_types", "n_nodes", "n_gpus", "n_measured", "n_sizes", "n_segments")]
-    + [(size, "i8") for size in ("n_rows", "n_places", "n_soonest", "n_job", "n_candidate", "n_type", "n_global")]
+    + [(size, "i8") for size in ("n_rows", "n_places", "n_job", "n_candidate", "n_type", "n_global")]
 )
 _NAMES = tuple(ADDRESS.fields or ())
 SHARED = ("types", "measured", "rules")  # arrays of Fixed that have no axis of environments
@@ -58,7 +58,6 @@ def address_table(
         "n_sizes": fixed.measured.shape[2],
         "n_rows": view.window.shape[-1],
         "n_places": view.candidates.shape[-1],
-        "n_soonest": view.soonest.shape[-1],
         "n_job": observation.jobs.shape[-1],
         "n_candidate": observation.candidates.shape[-1],
         "n_type": observation.types.shape[-1],
@@ -120,7 +119,6 @@ def arrays_at(at):
         _array(at.view_ideal, (at.n_gpus + 1,), IDEAL),
         _array(at.view_scratch, (2, n_types), np.int64),
         _array(at.view_release_s, (n_types,), np.float64),
-        _array(at.view_soonest, (at.n_soonest,), np.int32),
         _array(at.view_window, (n_rows,), np.int64),
         _array(at.view_mask, (n_actions,), np.bool_),
     )

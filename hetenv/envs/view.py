@@ -85,7 +85,6 @@ SEEN = np.dtype(
     align=True,
 )
 CACHE_LINE = 64  # bytes
-_RELEASES_SEEN = 64
 # What a row of the observation holds, where it is no job's constant features.
 EMPTY, OTHER = -1, -2
 
@@ -101,7 +100,6 @@ class View(NamedTuple):
     ideal: np.ndarray  # (GPUs + 1,) IDEAL, room in which candidates are made
     scratch: np.ndarray  # (2, M) int64, likewise
     release_s: np.ndarray  # (M,) float64, likewise for the next release of each type
-    soonest: np.ndarray  # (L,) int32, likewise for the running jobs that finish first; of later ones no wait is told
     window: np.ndarray  # (W,) int64, jobs shown, -1: empty place
     mask: np.ndarray  # (W * S + 1,) bool, last: wait
 
@@ -132,7 +130,6 @@ def make_view(scenario: Scenario, n_jobs: int, n_types: int, n_gpus: int, lead: 
         draws=aligned_zeros((*lead, n_jobs, n_candidates, n_types + 1), np.float32),
         ideal=aligned_zeros((*lead, n_gpus + 1), IDEAL),
         scratch=aligned_zeros((*lead, 2, n_types), np.int64),
-        soonest=aligned_zeros((*lead, min(n_gpus, _RELEASES_SEEN)), np.int32),
         release_s=aligned_zeros((*lead, n_types), np.float64),
         window=aligned_zeros((*lead, window), np.int64),
         mask=aligned_zeros((*lead, window * n_candidates + 1), np.bool_),

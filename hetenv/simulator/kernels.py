@@ -9,7 +9,7 @@ import numpy as np
 from hetenv.compiled import njit as njit_allocating
 from hetenv.compiled import njit_in_place as njit
 from hetenv.performance import iteration_s
-from hetenv.simulator.running_heap import push_running, rebuild_heap, remove_running
+from hetenv.simulator.running_order import push_running, remove_running, sort_running
 
 # --- packing ------------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ def advance_whole_steps(fixed, state, timeline, round_s):
             clock.time_s = end_s
             _leave(state, job, finish_s)
             moved += 1
-    rebuild_heap(state)
+    sort_running(state)
     return moved + _admit_arrivals(fixed, state)
 
 

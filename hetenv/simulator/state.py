@@ -69,13 +69,12 @@ JOB = np.dtype(
         ("finish_s", "f8"),  # NaN before
         ("service_gpu_s", "f8"),  # GPU-seconds held in earlier allocations
         ("lost_gpu_s", "f8"),  # of those, spent restarting
-        ("first_hold", "i8"),  # head of the job's chain in holds
+        ("first_hold", "i4"),  # head of the job's chain in holds
         ("status", "i4"),
         ("n_gpus", "i4"),  # held now
         ("size", "i4"),  # chosen at the first start, 0 before
         ("n_nodes", "i4"),  # nodes the allocation spans
         ("restarts", "i4"),
-        ("heap_at", "i4"),  # place in the running heap
         ("prev", "i4"),  # neighbours in the list of active jobs, by arrival
         ("next", "i4"),
     ],
@@ -122,7 +121,7 @@ class State(NamedTuple):
     nodes: np.ndarray  # (N,) NODE
     uses: np.ndarray  # (M,) USE
     holds: np.ndarray  # (K,) HOLD, pool of chains: what each running job holds on each node
-    running: np.ndarray  # (K,) int32, binary heap of the running jobs by eta_s
+    running: np.ndarray  # (K,) int32, the running jobs by eta_s
     clock: np.ndarray  # (1,) CLOCK
 
     def copy(self) -> State:
@@ -218,7 +217,6 @@ def rewind(fixed, state):
         record.size = 0
         record.n_nodes = 0
         record.restarts = 0
-        record.heap_at = -1
         record.prev = -1
         record.next = -1
     state.counts[:] = 0
