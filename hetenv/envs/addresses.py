@@ -139,16 +139,31 @@ def copy_observation(at, copies, e):
 
     ``copies`` (5,) int64 has their addresses, in the order of ``Observation``.
     """
-    _copy_floats(at.observation_jobs, copies[0], e, at.n_rows * at.n_job)
-    _copy_floats(at.observation_candidates, copies[1], e, at.n_rows * at.n_places * at.n_candidate)
-    _copy_floats(at.observation_types, copies[2], e, at.n_types * at.n_type)
-    _copy_floats(at.observation_globals, copies[3], e, at.n_global)
-    _copy_floats(at.observation_action_mask, copies[4], e, at.n_rows * at.n_places + 1)
+    rows: Any = _array(at.observation_rows, (at.n_rows,), np.int64)
+    first = 0
+    while first < at.n_rows:  # rows that hold a job or not, as many as follow each other
+        empty = rows[first] == -1
+        end = first + 1
+        while end < at.n_rows and (rows[end] == -1) == empty:
+            end += 1
+        _copy_floats(at.observation_jobs, copies[0], e, at.n_rows * at.n_job, first * at.n_job, end * at.n_job, empty)
+        n = at.n_places * at.n_candidate
+        _copy_floats(at.observation_candidates, copies[1], e, at.n_rows * n, first * n, end * n, empty)
+        first = end
+    n = at.n_types * at.n_type
+    _copy_floats(at.observation_types, copies[2], e, n, 0, n, False)
+    _copy_floats(at.observation_globals, copies[3], e, at.n_global, 0, at.n_global, False)
+    n = at.n_rows * at.n_places + 1
+    _copy_floats(at.observation_action_mask, copies[4], e, n, 0, n, False)
 
 
 @njit
-def _copy_floats(source, rows, e, n):
+def _copy_floats(source, rows, e, n, first, end, zeros):
+    """Floats first..end of the ``n`` of one environment; zeros, which need not be read, where they are known to be."""
     source_floats: Any = _array(source, (n,), np.float32)
     target_floats: Any = _array(rows + 4 * n * e, (n,), np.float32)
-    for at in range(n):
-        target_floats[at] = source_floats[at]
+    if zeros:
+        target_floats[first:end] = 0.0
+    else:
+        for at in range(first, end):
+            target_floats[at] = source_floats[at]
