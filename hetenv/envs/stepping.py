@@ -7,6 +7,7 @@ from hetenv.compiled import njit_inlined, njit_threaded
 from hetenv.envs.addresses import arrays_at, copy_observation
 from hetenv.envs.choices import nothing_to_place, refresh_mask, take_action
 from hetenv.envs.observing import observe
+from hetenv.envs.prefetching import prefetch_environment, prefetch_jobs
 from hetenv.envs.view import forget_jobs
 from hetenv.simulator.kernels import next_epoch
 from hetenv.simulator.state import all_can_run, rewind
@@ -59,6 +60,12 @@ def step_many(table, actions, copies, first, end):
     for e in range(first, end):
         if actions[e] == SKIP:
             continue
+        if e + 2 < end:
+            _, state, _, view, observation = arrays_at(table[e + 2])
+            prefetch_environment(state, view, observation)
+        if e + 1 < end:
+            fixed, state, _, view, _ = arrays_at(table[e + 1])
+            prefetch_jobs(fixed, state, view)
         fixed, state, timeline, view, observation = arrays_at(table[e])
         if actions[e] == BEGIN:
             rewind(fixed, state)
