@@ -16,6 +16,7 @@ from numba.np.arrayobj import make_array
 
 from hetenv.compiled import njit_in_place as njit
 
+_BYTES = 256  # of an array that may be large
 _SOONEST = 16  # running jobs
 
 
@@ -42,29 +43,29 @@ def _prefetch_row(array, row):
 
 
 @njit
-def _prefetch_all(array):
-    for line in range(0, array.size * array.itemsize, 64):
+def _prefetch_begin(array):
+    for line in range(0, min(array.size * array.itemsize, _BYTES), 64):
         _prefetch(array, line)
 
 
 @njit
 def prefetch_environment(state, view, observation):
     """Ask for what every step needs; two steps ahead, so that ``prefetch_jobs`` finds it."""
-    _prefetch_all(state.clock)
-    _prefetch_all(state.running)
-    _prefetch_all(state.uses)
-    _prefetch_all(state.nodes)
-    _prefetch_all(view.agent)
-    _prefetch_all(view.window)
-    _prefetch_all(view.mask)
-    _prefetch_all(observation.rows)
+    _prefetch_begin(state.clock)
+    _prefetch_begin(state.running)
+    _prefetch_begin(state.uses)
+    _prefetch_begin(state.nodes)
+    _prefetch_begin(view.agent)
+    _prefetch_begin(view.window)
+    _prefetch_begin(view.mask)
+    _prefetch_begin(observation.rows)
     _prefetch_row(observation.jobs, 0)
     _prefetch_row(observation.candidates, 0)
 
 
 @njit
 def prefetch_jobs(fixed, state, view):
-    """Ask for the jobs that a step is about: the first of the window, the next to arrive, those that run."""
+    """Ask for the jobs that a step is about: the first of the window, the next to arrive and to finish."""
     clock = state.clock[0]
     if view.window[0] >= 0:
         _prefetch_job(fixed, state, view, view.window[0])
