@@ -46,10 +46,10 @@ def address_table(
     bases, strides = [], []
     for (part, record), arrays in zip(_PARTS, (fixed, state, view, observation), strict=True):
         for name, array in zip(record._fields, arrays, strict=True):
-            bases.append(array.__array_interface__["data"][0])
+            bases.append(array.ctypes.data)  # not __array_interface__, which describes all fields of a record
             strides.append(0 if part == "fixed" and name in SHARED else array.strides[0])
     sizes = {
-        "timeline": timeline.__array_interface__["data"][0],
+        "timeline": timeline.ctypes.data,
         "n_segments": len(timeline),
         "n_types": len(fixed.types),
         "n_nodes": state.nodes.shape[-1],

@@ -136,6 +136,11 @@ class PlacementBatch:
         """(N,) simulated time; fresh."""
         return self._state.clock["time_s"][:, 0].copy()
 
+    @property
+    def start_s(self) -> np.ndarray:
+        """(N, J) seconds, when each job first started, NaN before; those beyond an environment's own jobs mean nothing."""
+        return self._state.jobs["start_s"].copy()
+
     def figures(self, env: int) -> dict[str, float]:
         """What came of the episode that environment ``env`` has finished."""
         n_jobs = int(self._n_jobs[env])
