@@ -7,7 +7,6 @@ runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -138,7 +137,7 @@ class PlacementBatch:
 
     @property
     def start_s(self) -> np.ndarray:
-        """(N, J) seconds, when each job first started, NaN before; those beyond an environment's own jobs mean nothing."""
+        """(N, J) when each job first started, NaN before, jobs beyond an environment's own included; fresh."""
         return self._state.jobs["start_s"].copy()
 
     def figures(self, env: int) -> dict[str, float]:
@@ -188,7 +187,7 @@ class PlacementBatch:
     def room(self) -> Copies:
         """Fresh arrays like ``observation``, in one block of memory, that hold nothing yet."""
         block = np.empty(self._room_bytes, np.uint8)
-        address = ctypes.addressof(ctypes.c_char.from_buffer(block))  # several times faster than by NumPy
+        address = block.ctypes.data
         begin = -address % CACHE_LINE
         arrays = {
             name: np.ndarray(array.shape, np.float32, block, begin + offset)

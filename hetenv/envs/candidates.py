@@ -231,7 +231,7 @@ def _rank_set(fixed, job, fastest_first, every_size, chosen, n_chosen, ideal):
 def _least_nic(fixed, job, fastest_first, every_size, ideal):
     """Bytes/s of the slowest network over which several types may be as fast as ``ideal`` at some size; inf if none.
 
-    However they are mixed, n GPUs compute no faster than the n fastest of the cluster. A little is allowed for rounding.
+    However they are mixed, n GPUs compute no faster than the n fastest of the cluster. Rounding is allowed for.
     """
     speed, spec = fixed.speed[job], fixed.jobs[job]
     needed = np.inf

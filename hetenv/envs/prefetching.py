@@ -21,7 +21,7 @@ _SOONEST = 16  # running jobs
 
 
 @intrinsic
-def _prefetch(typingctx: Any, array: Any, offset: Any) -> Any:
+def _prefetch(typingctx: Any, array: Any, offset: Any = None) -> Any:
     """Ask for the cache line ``offset`` bytes behind the beginning of ``array``."""
 
     def codegen(context, builder, signature, args):
