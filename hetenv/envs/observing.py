@@ -7,6 +7,7 @@ of its candidates. Such rows are moved with their job through the window; all ot
 import numpy as np
 
 from hetenv.compiled import njit_in_place as njit
+from hetenv.simulator.running_order import next_to_finish
 
 _RELEASES_SEEN = 64  # running jobs that finish first; of later ones no wait is told
 
@@ -26,7 +27,7 @@ def observe(fixed, state, view, observation):
         observation.types[m, 3] = 0.0
         view.release_s[m] = np.inf
     _move_rows(state, view.window, observation)
-    soonest = state.running[: min(clock.n_running, _RELEASES_SEEN)]
+    soonest = state.running[max(0, clock.n_running - _RELEASES_SEEN) : clock.n_running]
     n_shown = 0
     for w in range(view.window.shape[0]):
         job = view.window[w]
@@ -39,7 +40,7 @@ def observe(fixed, state, view, observation):
             observation.jobs[w, :] = 0.0
             observation.candidates[w, :, :] = 0.0
     n_found = 0
-    for at in range(clock.n_running):
+    for at in range(clock.n_running - 1, -1, -1):
         if n_found == n_types:
             break
         job = state.running[at]
@@ -54,7 +55,7 @@ def observe(fixed, state, view, observation):
         observation.types[m, 2] = _squash(view.release_s[m] - now, scale)
         observation.types[m, 3] /= max(n_shown, 1)
     last_arrival_s = fixed.jobs[clock.next_arrival - 1].arrival_s
-    release_s = state.jobs[state.running[0]].eta_s if clock.n_running > 0 else np.inf
+    release_s = state.jobs[next_to_finish(state)].eta_s if clock.n_running > 0 else np.inf
     n_waiting = clock.n_active - clock.n_running
     out = observation.globals
     out[0] = n_waiting / (n_waiting + view.window.shape[0])
@@ -76,10 +77,10 @@ def _wait_s(state, counts, held, soonest, now):
     for m in range(counts.shape[0]):
         missing = counts[m] - state.uses[m].free - held[m]
         if counts[m] > 0 and missing > 0:
-            for job in soonest:
-                missing -= state.counts[job, m]
+            for at in range(soonest.shape[0] - 1, -1, -1):
+                missing -= state.counts[soonest[at], m]
                 if missing <= 0:
-                    wait_s = max(wait_s, state.jobs[job].eta_s - now)
+                    wait_s = max(wait_s, state.jobs[soonest[at]].eta_s - now)
                     break
             if missing > 0:
                 return np.inf

@@ -71,7 +71,7 @@ def prefetch_jobs(fixed, state, view):
         _prefetch_job(fixed, state, view, view.window[0])
     if clock.next_arrival < fixed.jobs.shape[0]:
         _prefetch_job(fixed, state, view, clock.next_arrival)
-    for at in range(min(clock.n_running, _SOONEST)):
+    for at in range(max(0, clock.n_running - _SOONEST), clock.n_running):
         _prefetch_row(state.jobs, state.running[at])
         _prefetch_row(state.counts, state.running[at])
 

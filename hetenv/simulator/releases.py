@@ -16,7 +16,7 @@ def expected_wait_s(fixed, state):
     clock = state.clock[0]
     if clock.n_running == 0:
         return np.inf
-    running = state.running[: clock.n_running]
+    running = state.running[: clock.n_running][::-1]
     last_s = state.jobs[running[-1]].eta_s - clock.time_s
     released, wanted, n_waiting = 0, 0, 0
     wait_s = 0.0

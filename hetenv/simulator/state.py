@@ -121,7 +121,7 @@ class State(NamedTuple):
     nodes: np.ndarray  # (N,) NODE
     uses: np.ndarray  # (M,) USE
     holds: np.ndarray  # (K,) HOLD, pool of chains: what each running job holds on each node
-    running: np.ndarray  # (K,) int32, the running jobs by eta_s
+    running: np.ndarray  # (K,) int32, the running jobs by eta_s, the last to finish first
     clock: np.ndarray  # (1,) CLOCK
 
     def copy(self) -> State:

@@ -158,7 +158,7 @@ def test_reset_replays_a_given_workload_and_resets_some() -> None:
 
 def test_an_action_below_the_mask_does_nothing() -> None:
     vector, single = PlacementVectorEnv(1, "online", SMALL), PlacementEnv("online", SMALL)
-    _, infos = vector.reset(seed=0)
+    vector.reset(seed=0)
     single.reset(seed=0)
     for action in (0, 0, -1, -2, -3, -(2**40)):
         ours, theirs = vector.step(np.array([action])), single.step(np.int64(action))

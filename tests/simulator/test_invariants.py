@@ -62,10 +62,10 @@ class Ledger:
                 self.sizes.setdefault(job, set()).add(int(jobs["n_gpus"][job]))
 
     def check_running(self) -> None:
-        """The running jobs are listed in the order of their finishes."""
+        """The running jobs are listed in the order of their finishes, the last first."""
         state = self.simulator.state
         jobs = np.flatnonzero(state.jobs["status"] == 2)
-        in_order = jobs[np.lexsort((jobs, state.jobs["eta_s"][jobs]))]
+        in_order = jobs[np.lexsort((jobs, state.jobs["eta_s"][jobs]))][::-1]
         assert state.running[: state.clock["n_running"][0]].tolist() == in_order.tolist()
 
     def check_gpus(self) -> None:
