@@ -100,6 +100,8 @@ class PlacementBatch:
         self._observation = make_observation(scenario, len(self._cluster.types), (num_envs,))
         lines = [-(-array.nbytes // CACHE_LINE) for array in self.observation.values()]
         self._offsets = CACHE_LINE * np.cumsum([0, *lines[:-1]])  # bytes, of the arrays in the block of ``room``
+        shapes = [array.shape for array in self.observation.values()]
+        self._places = list(zip(self.observation, shapes, self._offsets.tolist(), strict=True))
         self._room_bytes = CACHE_LINE * (sum(lines) + 1)
         self._n_jobs = np.zeros(num_envs, np.int64)
         self._actions = np.zeros(num_envs, np.int64)
@@ -189,10 +191,7 @@ class PlacementBatch:
         block = np.empty(self._room_bytes, np.uint8)
         address = block.ctypes.data
         begin = -address % CACHE_LINE
-        arrays = {
-            name: np.ndarray(array.shape, np.float32, block, begin + offset)
-            for (name, array), offset in zip(self.observation.items(), self._offsets.tolist(), strict=True)
-        }
+        arrays = {name: np.ndarray(shape, np.float32, block, begin + offset) for name, shape, offset in self._places}
         return Copies(arrays, self._offsets + (address + begin))
 
     def close(self) -> None:
