@@ -17,7 +17,6 @@ from agents.figures import Figures
 from agents.saving import GreedyPolicy
 from hetenv.config import Scenario
 from hetenv.envs.batch import PlacementBatch
-from hetenv.simulator.state import State
 from hetenv.workload import Workload
 
 TRAINING_SPAWN_KEY = 1
@@ -64,9 +63,8 @@ class HeldOutEpisodes:
             actions[:] = -1  # does nothing
             actions[running] = policy.greedy_actions({name: own[running] for name, own in batch.observation.items()})
             batch.step(actions)
-        start_s = State(*batch.get_state()["arrays"][1]).jobs["start_s"]  # (E, J)
         queued_s = [
             float((own_s[: len(workload)] - workload.arrival_s).sum())
-            for own_s, workload in zip(start_s, self._workloads, strict=True)
+            for own_s, workload in zip(batch.start_s, self._workloads, strict=True)
         ]
         return Figures.mean([Figures.of_episode(batch.figures(env), own_s) for env, own_s in enumerate(queued_s)])

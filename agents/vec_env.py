@@ -136,17 +136,18 @@ class PlacementVecEnv(VecEnv):
         return [None if seed is None else seed + env for env in range(self.num_envs)]
 
     def reset(self) -> VecEnvObs:
-        self.batch.begin(np.arange(self.num_envs))
+        copies = self.batch.room()
+        self.batch.begin(np.arange(self.num_envs), copies=copies)
         self.time_s[:] = self._before_s[:] = self.batch.time_s
         self.elapsed_s[:] = self._return[:] = self._length[:] = 0
-        return self._observations()
+        return copies.arrays
 
     def step_async(self, actions: np.ndarray) -> None:
         self._actions[:] = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        batch = self.batch
-        batch.step(self._actions)
+        batch, copies = self.batch, self.batch.room()
+        batch.step(self._actions, copies)
         reward, done, time_s = batch.reward, batch.done, batch.time_s
         self.time_s, self.elapsed_s = time_s, time_s - self._before_s
         self._return += reward
@@ -158,10 +159,10 @@ class PlacementVecEnv(VecEnv):
         for env in ended.tolist():
             infos[env] |= self._last_info(env)
         if len(ended):
-            batch.begin(ended)
+            batch.begin(ended, copies=copies)
             self._return[ended] = self._length[ended] = 0
         self._before_s = batch.time_s
-        return self._observations(), reward.astype(np.float32), done, infos
+        return copies.arrays, reward.astype(np.float32), done, infos
 
     def close(self) -> None:
         self.batch.close()
@@ -200,9 +201,6 @@ class PlacementVecEnv(VecEnv):
 
     def _action_mask(self, env: int) -> np.ndarray:
         return self.batch.mask[env].copy()
-
-    def _observations(self) -> dict[str, np.ndarray]:
-        return {name: buffer.copy() for name, buffer in self.batch.observation.items()}
 
     def _last_info(self, env: int) -> dict[str, Any]:
         episode = {

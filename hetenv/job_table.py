@@ -49,10 +49,10 @@ def numbered_ids(n_jobs: int) -> np.ndarray:
     return _read_only(np.array([str(job) for job in range(n_jobs)], object))
 
 
-@lru_cache(maxsize=1024)
-def _repeated(value: Any, dtype: Any, n_jobs: int) -> np.ndarray:
-    """(J,) of one ``value``, read-only: most columns of drawn jobs are such, and drawing happens at every reset."""
-    return _read_only(np.full(n_jobs, value, dtype))
+@lru_cache(maxsize=256)
+def _repeated(values: tuple[tuple[str, Any], ...], n_jobs: int) -> dict[str, np.ndarray]:
+    """Columns (J,) of one value each, read-only: most of drawn jobs are such, and drawing happens at every reset."""
+    return {name: _read_only(np.full(n_jobs, value, DTYPES[name])) for name, value in values}
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -70,17 +70,16 @@ def complete_columns(
     n_jobs = len(arrival_s)
     values = {**DEFAULTS, **columns, "arrival_s": arrival_s}
     values.setdefault("max_gpus", values["min_gpus"])
-    table = {}
-    for name, dtype in DTYPES.items():
-        if name == "job_id" and name not in values:
-            table[name] = numbered_ids(n_jobs)
-        elif isinstance(values[name], (bool, int, float, str)):
-            table[name] = _repeated(values[name], dtype, n_jobs)
+    table, single = {"job_id": numbered_ids(n_jobs)}, []
+    for name, value in values.items():
+        if isinstance(value, (bool, int, float, str)):
+            single.append((name, value))
+        elif isinstance(value, np.ndarray) and value.shape == (n_jobs,):
+            table[name] = value.astype(DTYPES[name])
         else:
-            table[name] = np.empty(n_jobs, dtype)
-            table[name][:] = values[name]
+            table[name] = np.full(n_jobs, value, DTYPES[name])
     table["speed"] = np.array(speed, float).reshape(n_jobs, n_types)
-    return table
+    return table | _repeated(tuple(single), n_jobs)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ ADDRESS = np.dtype(
     [(f"{part}_{name}", "i8") for part, record in _PARTS for name in record._fields]
     + [("timeline", "i8")]
     + [(size, "i8") for size in ("n_jobs", "n_types", "n_nodes", "n_gpus", "n_measured", "n_sizes", "n_segments")]
-    + [(size, "i8") for size in ("n_rows", "n_places", "n_soonest", "n_job", "n_candidate", "n_type", "n_global")]
+    + [(size, "i8") for size in ("n_rows", "n_places", "n_job", "n_candidate", "n_type", "n_global")]
 )
 _NAMES = tuple(ADDRESS.fields or ())
 SHARED = ("types", "measured", "rules")  # arrays of Fixed that have no axis of environments
@@ -46,10 +46,10 @@ def address_table(
     bases, strides = [], []
     for (part, record), arrays in zip(_PARTS, (fixed, state, view, observation), strict=True):
         for name, array in zip(record._fields, arrays, strict=True):
-            bases.append(array.__array_interface__["data"][0])
+            bases.append(array.ctypes.data)  # not __array_interface__, which describes all fields of a record
             strides.append(0 if part == "fixed" and name in SHARED else array.strides[0])
     sizes = {
-        "timeline": timeline.__array_interface__["data"][0],
+        "timeline": timeline.ctypes.data,
         "n_segments": len(timeline),
         "n_types": len(fixed.types),
         "n_nodes": state.nodes.shape[-1],
@@ -58,7 +58,6 @@ def address_table(
         "n_sizes": fixed.measured.shape[2],
         "n_rows": view.window.shape[-1],
         "n_places": view.candidates.shape[-1],
-        "n_soonest": view.soonest.shape[-1],
         "n_job": observation.jobs.shape[-1],
         "n_candidate": observation.candidates.shape[-1],
         "n_type": observation.types.shape[-1],
@@ -120,7 +119,6 @@ def arrays_at(at):
         _array(at.view_ideal, (at.n_gpus + 1,), IDEAL),
         _array(at.view_scratch, (2, n_types), np.int64),
         _array(at.view_release_s, (n_types,), np.float64),
-        _array(at.view_soonest, (at.n_soonest,), np.int32),
         _array(at.view_window, (n_rows,), np.int64),
         _array(at.view_mask, (n_actions,), np.bool_),
     )
@@ -141,16 +139,31 @@ def copy_observation(at, copies, e):
 
     ``copies`` (5,) int64 has their addresses, in the order of ``Observation``.
     """
-    _copy_floats(at.observation_jobs, copies[0], e, at.n_rows * at.n_job)
-    _copy_floats(at.observation_candidates, copies[1], e, at.n_rows * at.n_places * at.n_candidate)
-    _copy_floats(at.observation_types, copies[2], e, at.n_types * at.n_type)
-    _copy_floats(at.observation_globals, copies[3], e, at.n_global)
-    _copy_floats(at.observation_action_mask, copies[4], e, at.n_rows * at.n_places + 1)
+    rows: Any = _array(at.observation_rows, (at.n_rows,), np.int64)
+    first = 0
+    while first < at.n_rows:  # rows that hold a job or not, as many as follow each other
+        empty = rows[first] == -1
+        end = first + 1
+        while end < at.n_rows and (rows[end] == -1) == empty:
+            end += 1
+        _copy_floats(at.observation_jobs, copies[0], e, at.n_rows * at.n_job, first * at.n_job, end * at.n_job, empty)
+        n = at.n_places * at.n_candidate
+        _copy_floats(at.observation_candidates, copies[1], e, at.n_rows * n, first * n, end * n, empty)
+        first = end
+    n = at.n_types * at.n_type
+    _copy_floats(at.observation_types, copies[2], e, n, 0, n, False)
+    _copy_floats(at.observation_globals, copies[3], e, at.n_global, 0, at.n_global, False)
+    n = at.n_rows * at.n_places + 1
+    _copy_floats(at.observation_action_mask, copies[4], e, n, 0, n, False)
 
 
 @njit
-def _copy_floats(source, rows, e, n):
+def _copy_floats(source, rows, e, n, first, end, zeros):
+    """Floats first..end of the ``n`` of one environment; zeros, which need not be read, where they are known to be."""
     source_floats: Any = _array(source, (n,), np.float32)
     target_floats: Any = _array(rows + 4 * n * e, (n,), np.float32)
-    for at in range(n):
-        target_floats[at] = source_floats[at]
+    if zeros:
+        target_floats[first:end] = 0.0
+    else:
+        for at in range(first, end):
+            target_floats[at] = source_floats[at]

@@ -7,24 +7,34 @@ runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hetenv.config import Scenario
 from hetenv.envs.addresses import SHARED, address_table
 from hetenv.envs.episode import episode_figures
-from hetenv.envs.stepping import BEGIN, step_many
-from hetenv.envs.view import View, aligned_zeros, make_observation, make_view, set_constants
+from hetenv.envs.stepping import BEGIN, SKIP, step_many
+from hetenv.envs.view import CACHE_LINE, View, aligned_zeros, make_observation, make_view, set_constants
 from hetenv.errors import InputError, StallError
 from hetenv.simulator.state import JOB_SPEC, SEGMENT, Fixed, State, describe_jobs, initial_state
 from hetenv.workload import Workload
 
 _UNRECORDED = np.zeros(0, SEGMENT)  # a batch keeps no timeline
+
+
+class Copies(NamedTuple):
+    """Where a step shall copy the observations to."""
+
+    arrays: dict[str, np.ndarray]  # by name, (N, ...) float32
+    addresses: np.ndarray  # of the arrays, int64
+
+
+NOWHERE = Copies({}, np.zeros(0, np.int64))
 
 
 class EpisodeSource(Protocol):
@@ -88,6 +98,11 @@ class PlacementBatch:
         self._ranges = list(pairwise(ends))
         self._pool = ThreadPoolExecutor(num_threads - 1) if num_threads > 1 else None
         self._observation = make_observation(scenario, len(self._cluster.types), (num_envs,))
+        lines = [-(-array.nbytes // CACHE_LINE) for array in self.observation.values()]
+        self._offsets = CACHE_LINE * np.cumsum([0, *lines[:-1]])  # bytes, of the arrays in the block of ``room``
+        shapes = [array.shape for array in self.observation.values()]
+        self._places = list(zip(self.observation, shapes, self._offsets.tolist(), strict=True))
+        self._room_bytes = CACHE_LINE * (sum(lines) + 1)
         self._n_jobs = np.zeros(num_envs, np.int64)
         self._actions = np.zeros(num_envs, np.int64)
         self._make_room(simulator.fixed, len(simulator.workload))
@@ -122,6 +137,11 @@ class PlacementBatch:
         """(N,) simulated time; fresh."""
         return self._state.clock["time_s"][:, 0].copy()
 
+    @property
+    def start_s(self) -> np.ndarray:
+        """(N, J) when each job first started, NaN before, jobs beyond an environment's own included; fresh."""
+        return self._state.jobs["start_s"].copy()
+
     def figures(self, env: int) -> dict[str, float]:
         """What came of the episode that environment ``env`` has finished."""
         n_jobs = int(self._n_jobs[env])
@@ -136,36 +156,43 @@ class PlacementBatch:
 
     # --- moving ----------------------------------------------------------------------------------
 
-    def begin(
-        self,
-        chosen: np.ndarray,
-        episodes: EpisodeSource | None = None,
-        copies: Mapping[str, np.ndarray] | None = None,
-    ) -> None:
+    def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None, copies: Copies = NOWHERE) -> None:
         """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision.
 
-        ``copies`` (N, ...) as for ``step``; only the rows ``chosen`` are written.
-        """
-        self._actions[chosen] = BEGIN
-        for env in chosen.tolist():
-            self._lay_out(env, *(episodes or self.episodes).draw(env))
-        addresses = _addresses(copies)
-        for env in chosen.tolist():
-            step_many(self._table, self._actions, addresses, env, env + 1)
-        self._check()
+        Of ``copies`` only the rows ``chosen`` are written.
 
-    def step(self, actions: np.ndarray, copies: Mapping[str, np.ndarray] | None = None) -> None:
+        Raises:
+            InputError: a job that the cluster can never run, or a workload with other measured throughputs.
+        """
+        self._actions[:] = SKIP
+        self._actions[chosen] = BEGIN
+        workloads = [self._lay_out(env, *(episodes or self.episodes).draw(env)) for env in chosen.tolist()]
+        step_many(self._table, self._actions, copies.addresses, 0, self.num_envs)
+        if self._view.agent["stalled"].any():
+            for workload in workloads:
+                workload.check_runnable(self._cluster)
+            self._check()
+
+    def step(self, actions: np.ndarray, copies: Copies = NOWHERE) -> None:
         """One action (N,) for each environment; one outside the mask, such as -1, does nothing.
 
-        ``copies``, contiguous arrays like ``observation``, are filled with what that holds then.
+        ``copies`` are filled with what ``observation`` holds then.
         """
-        self._actions[:] = actions
-        work = partial(step_many, self._table, self._actions, _addresses(copies))
+        np.maximum(actions, -1, out=self._actions)
+        work = partial(step_many, self._table, self._actions, copies.addresses)
         others = [self._pool.submit(work, *ends) for ends in self._ranges[1:]] if self._pool else []
         work(*self._ranges[0])
         for other in others:
             other.result()
         self._check()
+
+    def room(self) -> Copies:
+        """Fresh arrays like ``observation``, in one block of memory, that hold nothing yet."""
+        block = np.empty(self._room_bytes, np.uint8)
+        address = block.ctypes.data
+        begin = -address % CACHE_LINE
+        arrays = {name: np.ndarray(shape, np.float32, block, begin + offset) for name, shape, offset in self._places}
+        return Copies(arrays, self._offsets + (address + begin))
 
     def close(self) -> None:
         """End the threads."""
@@ -198,7 +225,7 @@ class PlacementBatch:
         set_constants(self._view, self.scenario)
         self._table = address_table(self._fixed, self._state, self._view, self._observation, _UNRECORDED, self._n_jobs)
 
-    def _lay_out(self, env: int, workload: Workload, rng: np.random.Generator) -> None:
+    def _lay_out(self, env: int, workload: Workload, rng: np.random.Generator) -> Workload:
         """Write the constants and the draws of an episode into the slices of environment ``env``."""
         n_jobs = len(workload)
         if n_jobs > self._fixed.jobs.shape[1]:
@@ -208,6 +235,7 @@ class PlacementBatch:
         describe_jobs(self._cluster, workload, self._fixed.jobs[env, :n_jobs], self._fixed.speed[env, :n_jobs])
         self._n_jobs[env] = self._table["n_jobs"][env] = n_jobs
         rng.random(dtype=np.float32, out=self._view.draws[env, :n_jobs])
+        return workload
 
     def _check_measured(self, workload: Workload) -> None:
         """Raise InputError unless ``workload`` has the batch's throughputs, which all environments share."""
@@ -234,8 +262,3 @@ class PlacementBatch:
                 array[tuple(map(slice, copy.shape))] = copy
         self._n_jobs[:] = self._table["n_jobs"] = state["n_jobs"]
         self.episodes.set_state(state["episodes"])
-
-
-def _addresses(copies: Mapping[str, np.ndarray] | None) -> np.ndarray:
-    """(5,) int64 for ``copy_observation``; (0,) for None."""
-    return np.array([array.__array_interface__["data"][0] for array in (copies or {}).values()], np.int64)

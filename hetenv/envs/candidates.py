@@ -158,53 +158,100 @@ def _rank_by_speed(fixed, job, fastest_first, every_size, ideal):
     """Least iteration time on the whole cluster, and the types (a bit each) that give it, for several sizes at once.
 
     The sizes are all up to the most, or only the least one and its doubles. As ``hetenv.simulator.fastest``: every
-    set of types; the set settles the link, so within it speed decides, one GPU of each type, then the fastest left.
+    set of types; the set settles the link, so within it speed decides, one GPU of each type, then the fastest left. Of
+    equally fast sets the one of the lowest number wins. Sets that hold a type whose network makes them slower than
+    single types, whatever their GPUs, are left out: most of them.
     """
-    speed, spec, even_split = fixed.speed[job], fixed.jobs[job], fixed.rules[0].even_split
-    n_types = speed.shape[0]
-    most = spec.max_gpus
-    following = 1
-    while following < 2**n_types:
-        chosen = following
-        usable = True
-        n_gpus, only = 0, 0
-        total_speed, slowest, nic = 0.0, np.inf, np.inf
+    speed, n_types = fixed.speed[job], fixed.types.shape[0]
+    for m in range(n_types):
+        if speed[m] > 0.0:
+            _rank_set(fixed, job, fastest_first, every_size, 1 << m, 1, ideal)
+    nic_needed = _least_nic(fixed, job, fastest_first, every_size, ideal)
+    worth = 0
+    for m in range(n_types):
+        if speed[m] > 0.0 and fixed.types[m].nic_bytes_per_s >= nic_needed:
+            worth |= 1 << m
+    chosen = -worth & worth
+    while chosen > 0:
+        n_chosen = 0
         for m in range(n_types):
-            if chosen >> m & 1:
-                usable = usable and speed[m] > 0.0
-                n_gpus += 1
-                only = m
-                total_speed += speed[m]
-                slowest = min(slowest, speed[m])
-                nic = min(nic, fixed.types[m].nic_bytes_per_s)
-        following += 1 if n_gpus < most else chosen & -chosen  # no set of more than ``most`` types
-        if not usable:
-            continue
-        one_type = n_gpus == 1
-        rank, added = 0, 1  # GPUs of the type fastest_first[rank] taken so far
-        asked = spec.min_gpus  # next size to rank
-        while n_gpus <= most:
-            while asked < n_gpus:
-                asked = asked + 1 if every_size else min(2 * asked, most)
-            if asked == n_gpus:
-                compute_s = spec.batch / (n_gpus * slowest) if even_split else spec.batch / total_speed
-                if compute_s < ideal[n_gpus].iteration_s:  # before the network, which costs most of the time here
-                    one_node = one_type and n_gpus <= fixed.types[only].largest_node
-                    link = fixed.types[only].intra_bytes_per_s if one_node else nic
-                    step_s = compute_s + ring_allreduce_s(n_gpus, spec.grad_bytes, link)
-                    if step_s < ideal[n_gpus].iteration_s:
-                        ideal[n_gpus].iteration_s = step_s
-                        ideal[n_gpus].types = chosen
-            while rank < n_types and (
-                not chosen >> fastest_first[rank] & 1 or added == fixed.types[fastest_first[rank]].total
-            ):
-                rank += 1
-                added = 1
-            if rank == n_types:
-                break
+            n_chosen += chosen >> m & 1
+        if 1 < n_chosen <= fixed.jobs[job].max_gpus:
+            _rank_set(fixed, job, fastest_first, every_size, chosen, n_chosen, ideal)
+        chosen = (chosen - worth) & worth  # the next subset
+
+
+@njit
+def _next_size(spec, size, every_size):
+    return size + 1 if every_size else min(2 * size, spec.max_gpus)
+
+
+@njit
+def _rank_set(fixed, job, fastest_first, every_size, chosen, n_chosen, ideal):
+    """Compare the ``n_chosen`` types that ``chosen`` has bits of with what ``ideal`` knows, size by size."""
+    speed, spec, even_split = fixed.speed[job], fixed.jobs[job], fixed.rules[0].even_split
+    n_types, most = fixed.types.shape[0], spec.max_gpus
+    only = 0
+    total_speed, slowest, nic = 0.0, np.inf, np.inf
+    for m in range(n_types):
+        if chosen >> m & 1:
+            only = m
+            total_speed += speed[m]
+            slowest = min(slowest, speed[m])
+            nic = min(nic, fixed.types[m].nic_bytes_per_s)
+    n_gpus = n_chosen
+    asked = spec.min_gpus  # next size to rank
+    rank, added = 0, 1  # GPUs of the type fastest_first[rank] taken so far
+    while n_gpus <= most:
+        while asked < n_gpus:
+            asked = _next_size(spec, asked, every_size)
+        if asked == n_gpus:
+            compute_s = spec.batch / (n_gpus * slowest) if even_split else spec.batch / total_speed
+            if compute_s <= ideal[n_gpus].iteration_s:  # before the network, which costs most of the time here
+                one_node = n_chosen == 1 and n_gpus <= fixed.types[only].largest_node
+                link = fixed.types[only].intra_bytes_per_s if one_node else nic
+                step_s = compute_s + ring_allreduce_s(n_gpus, spec.grad_bytes, link)
+                best = ideal[n_gpus]
+                if step_s < best.iteration_s or (step_s == best.iteration_s and chosen < best.types):
+                    best.iteration_s = step_s
+                    best.types = chosen
+        while rank < n_types and (
+            not chosen >> fastest_first[rank] & 1 or added == fixed.types[fastest_first[rank]].total
+        ):
+            rank += 1
+            added = 1
+        if rank == n_types:
+            break
+        n_gpus += 1
+        added += 1
+        total_speed += speed[fastest_first[rank]]
+
+
+@njit
+def _least_nic(fixed, job, fastest_first, every_size, ideal):
+    """Bytes/s of the slowest network over which several types may be as fast as ``ideal`` at some size; inf if none.
+
+    However they are mixed, n GPUs compute no faster than the n fastest of the cluster. Rounding is allowed for.
+    """
+    speed, spec = fixed.speed[job], fixed.jobs[job]
+    needed = np.inf
+    asked = spec.min_gpus
+    n_gpus = 0
+    total_speed = 0.0
+    for m in fastest_first:
+        for _ in range(fixed.types[m].total):
+            if n_gpus == spec.max_gpus or speed[m] <= 0.0:
+                return needed
             n_gpus += 1
-            added += 1
-            total_speed += speed[fastest_first[rank]]
+            total_speed += speed[m]
+            if n_gpus < asked or n_gpus == 1:
+                continue
+            left_s = ideal[n_gpus].iteration_s * (1.0 + 1e-9) - spec.batch / total_speed
+            if left_s > 0.0:
+                moved = 2.0 * (n_gpus - 1) / n_gpus * spec.grad_bytes
+                needed = min(needed, moved / left_s * (1.0 - 1e-6))
+            asked = _next_size(spec, n_gpus, every_size)
+    return needed
 
 
 @njit

@@ -71,6 +71,8 @@ def _see(fixed, view, job):
         view.ideal,
         view.scratch,
     )
+    for s in range(seen.n_candidates, n_places):
+        view.candidates[job, s].n_gpus = 0
     seen.best_rate = 0.0
     seen.least_gpu_s = np.inf
     for s in range(seen.n_candidates):

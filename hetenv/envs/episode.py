@@ -78,7 +78,7 @@ def episode_figures(
     """
     jct_s = finish_s - arrival_s
     makespan_s = time_s - float(arrival_s[0])
-    held_gpu_s = float((cluster.total * time_s + busy_gpu_s).sum())
+    held_gpu_s = float(np.add.reduce(cluster.total * time_s + busy_gpu_s))
     return {
         "mean_jct_s": float(np.add.reduce(jct_s)) / len(jct_s),
         "p95_jct_s": _percentile(jct_s, 95),
@@ -88,11 +88,11 @@ def episode_figures(
 
 
 def _percentile(values: np.ndarray, percent: float) -> float:
-    """``np.percentile``, several times as fast for the few values of an episode."""
+    """``np.percentile``, several times as fast for the few values of an episode; their order changes."""
     at = percent / 100 * (len(values) - 1)
     below, above = math.floor(at), math.ceil(at)
-    ordered = np.partition(values, (below, above))
-    return float(ordered[below] + (at - below) * (ordered[above] - ordered[below]))
+    values.partition((below, above))
+    return float(values[below] + (at - below) * (values[above] - values[below]))
 
 
 def unit_box(*shape: int) -> spaces.Box:

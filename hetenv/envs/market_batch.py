@@ -6,7 +6,7 @@ costs little and threads gain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hetenv.config import Scenario
-from hetenv.envs.batch import EpisodeSource
+from hetenv.envs.batch import NOWHERE, Copies, EpisodeSource
 from hetenv.envs.episode import finished_figures
 from hetenv.envs.market_session import Bend, MarketSession, bends_of
 from hetenv.envs.market_view import MarketObservation, make_observation
@@ -75,26 +75,21 @@ class MarketBatch:
 
     # --- moving ----------------------------------------------------------------------------------
 
-    def begin(
-        self,
-        chosen: np.ndarray,
-        episodes: EpisodeSource | None = None,
-        copies: Mapping[str, np.ndarray] | None = None,
-    ) -> None:
+    def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None, copies: Copies = NOWHERE) -> None:
         """New episodes, of ``episodes`` if given, for the environments ``chosen`` (n,); up to the first decision.
 
-        ``copies`` (N, ...) as for ``step``; only the rows ``chosen`` are written.
+        Of ``copies`` only the rows ``chosen`` are written.
         """
         for env in chosen.tolist():
             workload, _ = (episodes or self.episodes).draw(env)
             self.sessions[env].begin(workload)
-        for name, array in (copies or {}).items():
+        for name, array in copies.arrays.items():
             array[chosen] = self.observation[name][chosen]
 
-    def step(self, actions: np.ndarray, copies: Mapping[str, np.ndarray] | None = None) -> None:
+    def step(self, actions: np.ndarray, copies: Copies = NOWHERE) -> None:
         """One action (M + 4,) for each environment; those that have ended stay as they are.
 
-        ``copies``, arrays like ``observation``, are filled with what that holds then.
+        ``copies`` are filled with what ``observation`` holds then.
 
         Raises:
             ValueError: see ``bends_of``.
@@ -104,8 +99,12 @@ class MarketBatch:
         self._step_some(bends, self._ranges[0])
         for other in others:
             other.result()
-        for name, array in (copies or {}).items():
+        for name, array in copies.arrays.items():
             array[:] = self.observation[name]
+
+    def room(self) -> Copies:
+        """Fresh arrays for the observations of a step."""
+        return Copies({name: np.empty_like(array) for name, array in self.observation.items()}, NOWHERE.addresses)
 
     def _step_some(self, bends: Sequence[Bend], envs: range) -> None:
         for env in envs:

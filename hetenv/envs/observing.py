@@ -7,6 +7,9 @@ of its candidates. Such rows are moved with their job through the window; all ot
 import numpy as np
 
 from hetenv.compiled import njit_in_place as njit
+from hetenv.simulator.running_order import next_to_finish
+
+_RELEASES_SEEN = 64  # running jobs that finish first; of later ones no wait is told
 
 
 @njit
@@ -24,24 +27,27 @@ def observe(fixed, state, view, observation):
         observation.types[m, 3] = 0.0
         view.release_s[m] = np.inf
     _move_rows(state, view.window, observation)
-    n_soonest = -1  # not looked for yet
+    soonest = state.running[max(0, clock.n_running - _RELEASES_SEEN) : clock.n_running]
     n_shown = 0
     for w in range(view.window.shape[0]):
         job = view.window[w]
         if job >= 0:
             n_shown += 1
             observation.types[view.seen[job].fastest_type, 3] += 1.0
-            n_soonest = _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, n_soonest)
+            _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, soonest)
         elif observation.rows[w] != -1:
             observation.rows[w] = -1
             observation.jobs[w, :] = 0.0
             observation.candidates[w, :, :] = 0.0
-    for at in range(clock.n_running):
+    n_found = 0
+    for at in range(clock.n_running - 1, -1, -1):
+        if n_found == n_types:
+            break
         job = state.running[at]
-        eta_s = state.jobs[job].eta_s
         for m in range(n_types):
-            if state.counts[job, m] > 0 and eta_s < view.release_s[m]:
-                view.release_s[m] = eta_s
+            if state.counts[job, m] > 0 and view.release_s[m] == np.inf:
+                view.release_s[m] = state.jobs[job].eta_s
+                n_found += 1
     for m in range(n_types):
         total = fixed.types[m].total
         observation.types[m, 0] = total / n_gpus
@@ -49,7 +55,7 @@ def observe(fixed, state, view, observation):
         observation.types[m, 2] = _squash(view.release_s[m] - now, scale)
         observation.types[m, 3] /= max(n_shown, 1)
     last_arrival_s = fixed.jobs[clock.next_arrival - 1].arrival_s
-    release_s = state.jobs[state.running[0]].eta_s if clock.n_running > 0 else np.inf
+    release_s = state.jobs[next_to_finish(state)].eta_s if clock.n_running > 0 else np.inf
     n_waiting = clock.n_active - clock.n_running
     out = observation.globals
     out[0] = n_waiting / (n_waiting + view.window.shape[0])
@@ -65,36 +71,16 @@ def observe(fixed, state, view, observation):
 
 
 @njit
-def _find_soonest(state, soonest):
-    """Write the running jobs that finish first, in order, and return how many there are, at most (L,)."""
-    n_found = 0
-    for at in range(state.clock[0].n_running):
-        job = state.running[at]
-        eta_s = state.jobs[job].eta_s
-        if n_found == soonest.shape[0]:
-            if eta_s >= state.jobs[soonest[n_found - 1]].eta_s:
-                continue
-            n_found -= 1
-        place = n_found
-        while place > 0 and state.jobs[soonest[place - 1]].eta_s > eta_s:
-            soonest[place] = soonest[place - 1]
-            place -= 1
-        soonest[place] = job
-        n_found += 1
-    return n_found
-
-
-@njit
 def _wait_s(state, counts, held, soonest, now):
     """Seconds until ``counts`` (M,) GPUs are free, those ``held`` (M,) included; inf if not by the ``soonest``."""
     wait_s = 0.0
     for m in range(counts.shape[0]):
         missing = counts[m] - state.uses[m].free - held[m]
         if counts[m] > 0 and missing > 0:
-            for job in soonest:
-                missing -= state.counts[job, m]
+            for at in range(soonest.shape[0] - 1, -1, -1):
+                missing -= state.counts[soonest[at], m]
                 if missing <= 0:
-                    wait_s = max(wait_s, state.jobs[job].eta_s - now)
+                    wait_s = max(wait_s, state.jobs[soonest[at]].eta_s - now)
                     break
             if missing > 0:
                 return np.inf
@@ -146,8 +132,8 @@ def _move_row(observation, source, target):
 
 
 @njit
-def _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, n_soonest):
-    """The row of ``job`` and its candidates at place ``w``; returns ``n_soonest`` as ``_observe_free`` does."""
+def _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, soonest):
+    """The row of ``job`` and its candidates at place ``w``."""
     record = state.jobs[job]
     spec = fixed.jobs[job]
     seen = view.seen[job]
@@ -173,7 +159,7 @@ def _observe_job(fixed, state, view, observation, w, job, now, scale, n_gpus, n_
     out[4] = fastest_s / (age_s + fastest_s) if fastest_s > 0.0 else 0.0
     out[10] = seen.changed_at == view.agent[0].epoch
     first_action = w * view.candidates.shape[1]
-    return _observe_free(state, view, observation.candidates[w], job, first_action, now, scale, n_soonest)
+    _observe_free(state, view, observation.candidates[w], job, first_action, now, scale, soonest)
 
 
 @njit
@@ -203,11 +189,8 @@ def _observe_candidates(fixed, state, view, out, job, now, remaining, scale, n_g
 
 
 @njit
-def _observe_free(state, view, out, job, first_action, now, scale, n_soonest):
-    """What depends on the free GPUs: mask, scarcity and wait, and whether GPUs can be given back.
-
-    Returns how many of ``view.soonest`` are known: ``n_soonest``, -1 for none, or more once they were needed.
-    """
+def _observe_free(state, view, out, job, first_action, now, scale, soonest):
+    """What depends on the free GPUs: mask, scarcity and wait, and whether GPUs can be given back."""
     n_types = state.uses.shape[0]
     n_candidates = view.seen[job].n_candidates
     for s in range(n_candidates):
@@ -224,13 +207,10 @@ def _observe_free(state, view, out, job, first_action, now, scale, n_soonest):
         if fits:
             out[s, 11] = 0.0
         else:
-            if n_soonest < 0:
-                n_soonest = _find_soonest(state, view.soonest)
-            wait_s = _wait_s(state, view.counts[job, s], state.counts[job], view.soonest[:n_soonest], now)
+            wait_s = _wait_s(state, view.counts[job, s], state.counts[job], soonest, now)
             out[s, 11] = _squash(wait_s, scale)
     last = out.shape[0] - 1
     if n_candidates <= last and view.mask[first_action + last]:  # give all back
         out[last, 0] = 1.0
         out[last, 1] = 1.0
         out[last, 10] = -1.0
-    return n_soonest

@@ -62,10 +62,13 @@ class PlacementSession:
 
     def begin(self) -> None:
         """From time 0 on, let time pass until something can be placed, and observe."""
-        self.step(BEGIN)
+        self._carry_out(BEGIN)
 
     def step(self, action: int) -> None:
-        """Act and settle; what came of it is in ``view.agent``."""
+        """Act and settle; what came of it is in ``view.agent``. One outside the mask, such as -1, does nothing."""
+        self._carry_out(max(action, -1))
+
+    def _carry_out(self, action: int) -> None:
         self._action[0] = action
         self.simulator.change(self._step)
         self._check()

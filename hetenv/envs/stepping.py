@@ -7,11 +7,14 @@ from hetenv.compiled import njit_inlined, njit_threaded
 from hetenv.envs.addresses import arrays_at, copy_observation
 from hetenv.envs.choices import nothing_to_place, refresh_mask, take_action
 from hetenv.envs.observing import observe
+from hetenv.envs.prefetching import prefetch_environment, prefetch_jobs
 from hetenv.envs.view import forget_jobs
 from hetenv.simulator.kernels import next_epoch
-from hetenv.simulator.state import rewind
+from hetenv.simulator.state import all_can_run, rewind
 
-BEGIN = -2  # in place of an action, at the beginning of an episode
+# In place of an action:
+BEGIN = -2  # an episode begins
+SKIP = -3  # nothing is done, not even copied
 
 
 @njit_inlined
@@ -50,15 +53,27 @@ def step(fixed, state, timeline, view, observation, action):
 def step_many(table, actions, copies, first, end):
     """Environments first..end of ``table`` (N,) ADDRESS take one step each; ``actions`` (N,) int64.
 
-    BEGIN makes the state that of time 0; the constants and draws of the episode have been written. The observations
-    are copied to ``copies`` as ``copy_observation`` says, while they are in the cache; not if that is of length 0.
+    BEGIN makes the state that of time 0; the constants and draws of the episode have been written. With a job that can
+    never run, the environment stalls at once. The observations are copied to ``copies`` as ``copy_observation`` says,
+    while they are in the cache; not if that is of length 0.
     """
     for e in range(first, end):
+        if actions[e] == SKIP:
+            continue
+        if e + 2 < end:
+            _, state, _, view, observation = arrays_at(table[e + 2])
+            prefetch_environment(state, view, observation)
+        if e + 1 < end:
+            fixed, state, _, view, _ = arrays_at(table[e + 1])
+            prefetch_jobs(fixed, state, view)
         fixed, state, timeline, view, observation = arrays_at(table[e])
         if actions[e] == BEGIN:
             rewind(fixed, state)
             forget_jobs(fixed, view)
             observation.rows[:] = -2  # rows of other jobs
+            if not all_can_run(fixed):
+                view.agent[0].stalled = 1
+                continue
         step(fixed, state, timeline, view, observation, actions[e])
         if copies.shape[0] > 0:
             copy_observation(table[e], copies, e)

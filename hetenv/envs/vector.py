@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from hetenv.config import Scenario, load_scenario
-from hetenv.envs.batch import EpisodeSource, OwnEpisodes, PlacementBatch
+from hetenv.envs.batch import NOWHERE, Copies, EpisodeSource, OwnEpisodes, PlacementBatch
 from hetenv.envs.episode import workload_option
 from hetenv.envs.market import market_spaces
 from hetenv.envs.market_batch import MarketBatch
@@ -37,13 +37,9 @@ class Batch(Protocol):
     @property
     def time_s(self) -> np.ndarray: ...
     def figures(self, env: int) -> dict[str, float]: ...
-    def begin(
-        self,
-        chosen: np.ndarray,
-        episodes: EpisodeSource | None = None,
-        copies: Mapping[str, np.ndarray] | None = None,
-    ) -> None: ...
-    def step(self, actions: np.ndarray, copies: Mapping[str, np.ndarray] | None = None) -> None: ...
+    def room(self) -> Copies: ...
+    def begin(self, chosen: np.ndarray, episodes: EpisodeSource | None = None, copies: Copies = NOWHERE) -> None: ...
+    def step(self, actions: np.ndarray, copies: Copies = NOWHERE) -> None: ...
     def close(self) -> None: ...
 
 
@@ -110,8 +106,7 @@ class BatchVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray], Generic[B
 
     def step(self, actions: np.ndarray) -> tuple[_Observations, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         over = np.flatnonzero(self._done)  # only with NEXT_STEP
-        observations = self._room()
-        copies = observations if self.copy else None
+        copies = self.batch.room() if self.copy else NOWHERE
         self.batch.step(self._effective(actions, over), copies)
         reward, done = self.batch.reward, self.batch.done
         if len(over):
@@ -120,15 +115,14 @@ class BatchVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray], Generic[B
         ended = np.flatnonzero(done)
         infos = self._step_infos(over, ended)
         if len(ended) and self._same_step:
-            for env in ended.tolist():
-                final_obs = {name: buffer[env].copy() for name, buffer in self.batch.observation.items()}
-                infos = self._add_info(infos, {"final_obs": final_obs, "final_info": self._final_info(env)}, env)
+            infos |= self._final_infos(ended)
             self.batch.begin(ended, copies=copies)
         else:
             self._done = done
-            for env in ended.tolist():
-                infos = self._add_info(infos, self.batch.figures(env), env)
-        return observations, reward, done, np.zeros(self.num_envs, np.bool_), self._infos(self._everyone) | infos
+            if len(ended):
+                infos |= self._final_figures(ended)
+        observation, truncated = copies.arrays or self.batch.observation, np.zeros(self.num_envs, np.bool_)
+        return observation, reward, done, truncated, self._infos(self._everyone) | infos
 
     def _effective(self, actions: np.ndarray, over: np.ndarray) -> np.ndarray:
         """The actions (N, ...) for the batch; those of the environments ``over`` (n,) do nothing."""
@@ -138,19 +132,39 @@ class BatchVectorEnv(VectorEnv[_Observations, np.ndarray, np.ndarray], Generic[B
         """What a step tells beside ``_infos``: ``over`` (n,) have begun anew, ``ended`` (n,) are about to."""
         return {}
 
-    def _final_info(self, env: int) -> dict[str, Any]:
-        """What the single environment would tell at its end."""
-        return {"time_s": float(self.batch.time_s[env])} | self.batch.figures(env)
+    def _final_infos(self, ended: np.ndarray) -> dict[str, Any]:
+        """``final_obs`` and ``final_info`` of the environments ``ended`` (n,), which are about to begin anew."""
+        final_info = self._final_figures(ended)
+        who = final_info["_mean_jct_s"]
+        for name, values in self._told().items():
+            final_info[name], final_info["_" + name] = np.zeros_like(values), who.copy()
+            final_info[name][ended] = values.take(ended, axis=0)
+        rows = {name: buffer.take(ended, axis=0) for name, buffer in self.batch.observation.items()}
+        final_obs = np.full(self.num_envs, None)
+        for at, env in enumerate(ended.tolist()):
+            final_obs[env] = {name: row[at] for name, row in rows.items()}
+        return {"final_obs": final_obs, "_final_obs": who.copy(), "final_info": final_info, "_final_info": who.copy()}
+
+    def _final_figures(self, ended: np.ndarray) -> dict[str, Any]:
+        """What came of the episodes that the environments ``ended`` (n,) have finished."""
+        figures = [self.batch.figures(env) for env in ended.tolist()]
+        values = np.zeros((len(figures[0]), self.num_envs))
+        values[:, ended] = np.array([list(own.values()) for own in figures]).T
+        who = np.zeros(self.num_envs, np.bool_)
+        who[ended] = True
+        return dict(zip(figures[0], values, strict=True)) | {"_" + name: who.copy() for name in figures[0]}
 
     def _infos(self, who: np.ndarray) -> dict[str, Any]:
         """What every step tells of the environments ``who`` (N,) bool."""
-        time_s = self.batch.time_s
-        return {"time_s": time_s if who.all() else time_s * who, "_time_s": who.copy()}
+        infos = {}
+        for name, values in self._told().items():
+            shape = (-1,) + (1,) * (values.ndim - 1)
+            infos[name], infos["_" + name] = values if who.all() else values * who.reshape(shape), who.copy()
+        return infos
 
-    def _room(self) -> _Observations:
-        """Arrays for the observations of a step: fresh ones, or without ``copy`` the buffers."""
-        buffers = self.batch.observation
-        return {name: np.empty_like(buffer) for name, buffer in buffers.items()} if self.copy else buffers
+    def _told(self) -> dict[str, np.ndarray]:
+        """What every step tells of each environment, (N, ...) by name."""
+        return {"time_s": self.batch.time_s}
 
     def close_extras(self, **kwargs: Any) -> None:
         self.batch.close()
@@ -199,17 +213,17 @@ class PlacementVectorEnv(BatchVectorEnv[PlacementBatch]):
             invalid[ended] = False  # it is in their final_info
         return {"invalid_action": invalid, "_invalid_action": invalid.copy()} if invalid.any() else {}
 
-    def _final_info(self, env: int) -> dict[str, Any]:
-        info = {"action_mask": self.batch.mask[env].astype(np.int8)} | super()._final_info(env)
-        return info | ({"invalid_action": True} if self.batch.invalid[env] else {})
+    def _final_infos(self, ended: np.ndarray) -> dict[str, Any]:
+        infos = super()._final_infos(ended)
+        invalid = np.zeros(self.num_envs, np.bool_)
+        invalid[ended] = self.batch.invalid[ended]
+        if invalid.any():
+            infos["final_info"] |= {"invalid_action": invalid, "_invalid_action": invalid.copy()}
+        return infos
 
-    def _infos(self, who: np.ndarray) -> dict[str, Any]:
+    def _told(self) -> dict[str, np.ndarray]:
         mask = self.batch.mask.view(np.int8)
-        if not who.all():
-            mask = mask * who[:, None]
-        elif self.copy:
-            mask = mask.copy()
-        return {"action_mask": mask, "_action_mask": who.copy()} | super()._infos(who)
+        return {"action_mask": mask.copy() if self.copy else mask} | super()._told()
 
     def _refuse_invalid(self, actions: np.ndarray, who: np.ndarray) -> None:
         mask = self.batch.mask

@@ -84,8 +84,7 @@ SEEN = np.dtype(
     ],
     align=True,
 )
-_CACHE_LINE = 64  # bytes
-_RELEASES_SEEN = 64
+CACHE_LINE = 64  # bytes
 # What a row of the observation holds, where it is no job's constant features.
 EMPTY, OTHER = -1, -2
 
@@ -101,7 +100,6 @@ class View(NamedTuple):
     ideal: np.ndarray  # (GPUs + 1,) IDEAL, room in which candidates are made
     scratch: np.ndarray  # (2, M) int64, likewise
     release_s: np.ndarray  # (M,) float64, likewise for the next release of each type
-    soonest: np.ndarray  # (L,) int32, likewise for the running jobs that finish first; of later ones no wait is told
     window: np.ndarray  # (W,) int64, jobs shown, -1: empty place
     mask: np.ndarray  # (W * S + 1,) bool, last: wait
 
@@ -132,7 +130,6 @@ def make_view(scenario: Scenario, n_jobs: int, n_types: int, n_gpus: int, lead: 
         draws=aligned_zeros((*lead, n_jobs, n_candidates, n_types + 1), np.float32),
         ideal=aligned_zeros((*lead, n_gpus + 1), IDEAL),
         scratch=aligned_zeros((*lead, 2, n_types), np.int64),
-        soonest=aligned_zeros((*lead, min(n_gpus, _RELEASES_SEEN)), np.int32),
         release_s=aligned_zeros((*lead, n_types), np.float64),
         window=aligned_zeros((*lead, window), np.int64),
         mask=aligned_zeros((*lead, window * n_candidates + 1), np.bool_),
@@ -179,13 +176,11 @@ def forget_jobs(fixed, view):
         agent.running_may_change |= fixed.jobs[job].malleable
         view.seen[job].n_candidates = 0
         view.seen[job].changed_at = -1
-        for s in range(view.candidates.shape[1]):
-            view.candidates[job, s].n_gpus = 0
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """``np.zeros`` that begins on a cache line: copies between arrays aligned otherwise are several times slower."""
     dtype = np.dtype(dtype)
-    block = np.zeros(math.prod(shape) * dtype.itemsize + _CACHE_LINE, np.uint8)
-    begin = -block.__array_interface__["data"][0] % _CACHE_LINE
+    block = np.zeros(math.prod(shape) * dtype.itemsize + CACHE_LINE, np.uint8)
+    begin = -block.__array_interface__["data"][0] % CACHE_LINE
     return np.ndarray(shape, dtype, block, begin)

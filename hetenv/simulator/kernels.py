@@ -9,7 +9,7 @@ import numpy as np
 from hetenv.compiled import njit as njit_allocating
 from hetenv.compiled import njit_in_place as njit
 from hetenv.performance import iteration_s
-from hetenv.simulator.running_heap import push_running, rebuild_heap, remove_running
+from hetenv.simulator.running_order import next_to_finish, push_running, remove_running, sort_running
 
 # --- packing ------------------------------------------------------------------------------------------
 
@@ -259,13 +259,13 @@ def advance_events(fixed, state, timeline, until_s):
     if clock.next_arrival < fixed.jobs.shape[0]:
         next_s = min(next_s, fixed.jobs[clock.next_arrival].arrival_s)
     if clock.n_running > 0:
-        next_s = min(next_s, state.jobs[state.running[0]].eta_s)
+        next_s = min(next_s, state.jobs[next_to_finish(state)].eta_s)
     if next_s == np.inf:
         return 0
     _pass_time(state, next_s)
     moved = 0
-    while clock.n_running > 0 and state.jobs[state.running[0]].eta_s <= next_s:
-        job = state.running[0]
+    while clock.n_running > 0 and state.jobs[next_to_finish(state)].eta_s <= next_s:
+        job = next_to_finish(state)
         _give_back(fixed, state, timeline, job)
         _leave(state, job, next_s)
         moved += 1
@@ -308,7 +308,7 @@ def advance_whole_steps(fixed, state, timeline, round_s):
             clock.time_s = end_s
             _leave(state, job, finish_s)
             moved += 1
-    rebuild_heap(state)
+    sort_running(state)
     return moved + _admit_arrivals(fixed, state)
 
 

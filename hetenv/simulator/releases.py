@@ -16,9 +16,8 @@ def expected_wait_s(fixed, state):
     clock = state.clock[0]
     if clock.n_running == 0:
         return np.inf
-    running = state.running[: clock.n_running]
-    soonest = np.argsort(state.jobs.eta_s[running], kind="mergesort")
-    last_s = state.jobs[running[soonest[-1]]].eta_s - clock.time_s
+    running = state.running[: clock.n_running][::-1]
+    last_s = state.jobs[running[-1]].eta_s - clock.time_s
     released, wanted, n_waiting = 0, 0, 0
     wait_s = 0.0
     next_release = 0
@@ -29,12 +28,12 @@ def expected_wait_s(fixed, state):
             n_waiting += 1
             wanted += record.size if record.size > 0 and not spec.malleable else spec.min_gpus
             while released < wanted and next_release < clock.n_running:
-                released += state.jobs[running[soonest[next_release]]].n_gpus
+                released += state.jobs[running[next_release]].n_gpus
                 next_release += 1
             if released < wanted:
                 wait_s += last_s * wanted / released
             else:
-                wait_s += state.jobs[running[soonest[next_release - 1]]].eta_s - clock.time_s
+                wait_s += state.jobs[running[next_release - 1]].eta_s - clock.time_s
         job = record.next
     if n_waiting == 0:
         return state.jobs[running[0]].eta_s - clock.time_s

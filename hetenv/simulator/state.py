@@ -69,13 +69,12 @@ JOB = np.dtype(
         ("finish_s", "f8"),  # NaN before
         ("service_gpu_s", "f8"),  # GPU-seconds held in earlier allocations
         ("lost_gpu_s", "f8"),  # of those, spent restarting
-        ("first_hold", "i8"),  # head of the job's chain in holds
+        ("first_hold", "i4"),  # head of the job's chain in holds
         ("status", "i4"),
         ("n_gpus", "i4"),  # held now
         ("size", "i4"),  # chosen at the first start, 0 before
         ("n_nodes", "i4"),  # nodes the allocation spans
         ("restarts", "i4"),
-        ("heap_at", "i4"),  # place in the running heap
         ("prev", "i4"),  # neighbours in the list of active jobs, by arrival
         ("next", "i4"),
     ],
@@ -122,7 +121,7 @@ class State(NamedTuple):
     nodes: np.ndarray  # (N,) NODE
     uses: np.ndarray  # (M,) USE
     holds: np.ndarray  # (K,) HOLD, pool of chains: what each running job holds on each node
-    running: np.ndarray  # (K,) int32, binary heap of the running jobs by eta_s
+    running: np.ndarray  # (K,) int32, the running jobs by eta_s, the last to finish first
     clock: np.ndarray  # (1,) CLOCK
 
     def copy(self) -> State:
@@ -143,17 +142,13 @@ def fixed_part(cluster: Cluster, workload: Workload, rules: np.ndarray) -> Fixed
     if workload.measured is not None:
         measured = workload.measured.for_types(cluster.type_names)
     fixed = Fixed(np.zeros(len(workload), JOB_SPEC), np.zeros((len(workload), len(types))), types, measured, rules)
+    workload.check_runnable(cluster)
     describe_jobs(cluster, workload, fixed.jobs, fixed.speed)
     return fixed
 
 
 def describe_jobs(cluster: Cluster, workload: Workload, jobs: np.ndarray, speed: np.ndarray) -> None:
-    """Write ``workload`` into ``jobs`` (J,) JOB_SPEC and ``speed`` (J, M).
-
-    Raises:
-        InputError: a job that the cluster can never run.
-    """
-    workload.check_runnable(cluster)
+    """Write ``workload`` into ``jobs`` (J,) JOB_SPEC and ``speed`` (J, M), whether the cluster can run it or not."""
     for name in ("arrival_s", "iterations", "batch", "grad_bytes", "restart_s", "min_gpus", "malleable"):
         jobs[name] = getattr(workload, name)
     jobs["max_gpus"] = np.minimum(workload.max_gpus, cluster.n_gpus)
@@ -180,6 +175,29 @@ def initial_state(cluster: Cluster, fixed: Fixed) -> State:
 
 
 @njit
+def all_can_run(fixed):
+    """Whether each job can run on some part of the whole cluster, as ``Workload.runnable`` has it."""
+    for job in range(fixed.jobs.shape[0]):
+        spec = fixed.jobs[job]
+        if spec.measured_row < 0:
+            usable = 0
+            for m in range(fixed.types.shape[0]):
+                if fixed.speed[job, m] > 0.0:
+                    usable += fixed.types[m].total
+            if usable < spec.min_gpus:
+                return False
+        else:
+            rate = fixed.measured[spec.measured_row]  # (M, G + 1, 2)
+            found = False
+            for m in range(rate.shape[0]):
+                for n_gpus in range(spec.min_gpus, min(spec.max_gpus, fixed.types[m].total, rate.shape[1] - 1) + 1):
+                    found = found or rate[m, n_gpus, 0 if n_gpus <= fixed.types[m].largest_node else 1] > 0.0
+            if not found:
+                return False
+    return True
+
+
+@njit
 def rewind(fixed, state):
     """Make ``state`` that of time 0; only what its nodes are is left as it is."""
     for job in range(state.jobs.shape[0]):
@@ -199,7 +217,6 @@ def rewind(fixed, state):
         record.size = 0
         record.n_nodes = 0
         record.restarts = 0
-        record.heap_at = -1
         record.prev = -1
         record.next = -1
     state.counts[:] = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -10,9 +10,7 @@ from pydantic import Field
 from hetenv.catalogue import load_catalogue
 from hetenv.cluster import Cluster
 from hetenv.errors import InputError
-from hetenv.traces.poisson_jobs import PoissonJobs, pick
-from hetenv.traces.source import draw_count
-from hetenv.workload import Workload
+from hetenv.traces.poisson_jobs import PoissonJobs
 
 
 class CatalogueJobs(PoissonJobs):
@@ -29,30 +27,12 @@ class CatalogueJobs(PoissonJobs):
         ("BERT-large", "ResNet-50"), description="models of that source, at a batch where it names one; equally likely"
     )
 
-    def draw(self, cluster: Cluster, rng: np.random.Generator) -> Workload:
-        """The jobs of one episode.
-
-        Raises:
-            InputError: an unknown source or model, or a model measured on no type of the cluster.
-        """
-        speed_of, grad_bytes_of = self._figures(cluster)
-        n_jobs = draw_count(self.n_jobs, rng)
+    def _draw_speeds(
+        self, cluster: Cluster, n_jobs: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        speed, grad_bytes = self._figures(cluster)
         model = rng.integers(len(self.models), size=n_jobs)
-        speed = speed_of[model]  # (J, M) samples/s
-        batch = pick(self.batch, n_jobs, rng)
-        return Workload.unchecked(
-            cluster.type_names,
-            speed,
-            self._draw_arrivals(cluster, n_jobs, rng),
-            iterations=self._draw_iterations(cluster, speed, batch, rng),
-            batch=batch,
-            grad_bytes=grad_bytes_of[model],
-            min_gpus=self.min_gpus,
-            max_gpus=pick(self.max_gpus, n_jobs, rng),
-            malleable=self.malleable,
-            restart_s=self.restart_s,
-            model=np.array(self.models, object)[model],
-        )
+        return speed[model], {"grad_bytes": grad_bytes[model], "model": np.array(self.models, object)[model]}
 
     def _figures(self, cluster: Cluster) -> tuple[np.ndarray, np.ndarray]:
         """(models, M) samples/s and (models,) gradient bytes."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from functools import lru_cache
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from hetenv.cluster import Cluster
-from hetenv.traces.poisson_jobs import PoissonJobs, noise, pick
+from hetenv.traces.poisson_jobs import PoissonJobs, lognormal
 from hetenv.traces.reference_gpu import relative_speed
-from hetenv.traces.source import Ascending, TypeSpeed, draw_count
-from hetenv.workload import Workload
+from hetenv.traces.source import Ascending, TypeSpeed
 
 
 class SyntheticJobs(PoissonJobs):
@@ -38,36 +38,23 @@ class SyntheticJobs(PoissonJobs):
             raise ValueError(f"grad_bytes [{lowest:g}, {highest:g}]: give two positive numbers of bytes, or [0, 0]")
         return self
 
-    def draw(self, cluster: Cluster, rng: np.random.Generator) -> Workload:
-        """The jobs of one episode.
-
-        Raises:
-            InputError: ``type_speed`` lacks a type of the cluster.
-        """
-        n_jobs = draw_count(self.n_jobs, rng)
-        speed = self._draw_speeds(cluster, n_jobs, rng)  # (J, M) samples/s
-        batch = pick(self.batch, n_jobs, rng)
-        return Workload.unchecked(
-            cluster.type_names,
-            speed,
-            self._draw_arrivals(cluster, n_jobs, rng),
-            iterations=self._draw_iterations(cluster, speed, batch, rng),
-            batch=batch,
-            grad_bytes=self._draw_grad_bytes(n_jobs, rng),
-            min_gpus=self.min_gpus,
-            max_gpus=pick(self.max_gpus, n_jobs, rng),
-            malleable=self.malleable,
-            restart_s=self.restart_s,
-        )
-
-    def _draw_speeds(self, cluster: Cluster, n_jobs: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_speeds(
+        self, cluster: Cluster, n_jobs: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         by_type = relative_speed(self.type_speed, cluster.type_names)  # (M,)
-        by_job = noise(self.job_speed_sigma, (n_jobs, 1), rng)
-        by_pair = noise(self.affinity_sigma, (n_jobs, len(by_type)), rng)
-        return self.base_speed * by_type * by_job * by_pair
+        normal = rng.standard_normal(n_jobs * (1 + len(by_type)))
+        speed = self.base_speed * by_type
+        if self.job_speed_sigma > 0:
+            speed = speed * lognormal(self.job_speed_sigma, normal[:n_jobs, None])
+        return speed * lognormal(self.affinity_sigma, normal[n_jobs:].reshape(n_jobs, -1)), {}
 
-    def _draw_grad_bytes(self, n_jobs: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_communication(self, n_jobs: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         lowest, highest = self.grad_bytes
         if highest == 0:
-            return np.zeros(n_jobs)
-        return np.exp(rng.uniform(np.log(lowest), np.log(highest), n_jobs))
+            return {}
+        return {"grad_bytes": np.exp(rng.uniform(*_logs(lowest, highest), n_jobs))}
+
+
+@lru_cache(maxsize=64)
+def _logs(lowest: float, highest: float) -> tuple[float, float]:
+    return float(np.log(lowest)), float(np.log(highest))

@@ -156,6 +156,26 @@ def test_reset_replays_a_given_workload_and_resets_some() -> None:
     assert_equal({k: v[2] for k, v in again.items()}, single.reset(seed=7)[0])
 
 
+def test_an_action_below_the_mask_does_nothing() -> None:
+    vector, single = PlacementVectorEnv(1, "online", SMALL), PlacementEnv("online", SMALL)
+    vector.reset(seed=0)
+    single.reset(seed=0)
+    for action in (0, 0, -1, -2, -3, -(2**40)):
+        ours, theirs = vector.step(np.array([action])), single.step(np.int64(action))
+        assert_equal({name: array[0] for name, array in ours[0].items()}, theirs[0])
+        assert ours[4].get("invalid_action", [False])[0] == theirs[4].get("invalid_action", False) == (action < 0)
+        assert (ours[1][0] == 0.0) or action >= 0
+
+
+def test_a_job_that_can_never_run_is_named() -> None:
+    scenario = load_scenario("online", SMALL)
+    workload = scenario.draw_workload(np.random.default_rng(0)).replace(min_gpus=1, max_gpus=64)
+    workload.min_gpus[3] = 33
+    vector = PlacementVectorEnv(2, scenario)
+    with pytest.raises(hetenv.InputError, match="job 3: needs 33 GPUs of k80 or p100 or v100 or a100"):
+        vector.reset(options={"workload": workload})
+
+
 def test_strict_raises_outside_the_mask() -> None:
     vector = PlacementVectorEnv(2, "online", SMALL, strict=True)
     _, infos = vector.reset(seed=0)

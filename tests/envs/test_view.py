@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hetenv.cluster import Cluster
 from hetenv.config import load_scenario
+from hetenv.envs.candidates import CANDIDATE, IDEAL, propose_candidates
 from hetenv.envs.placement import PlacementEnv
 from hetenv.envs.session import PlacementSession
 from hetenv.simulator import Simulator
+from hetenv.simulator.fastest import fastest_counts
 from hetenv.workload import Workload
+from tests.simulator.worlds import simulators
 
 CLUSTER = Cluster.from_counts({"slow": 8, "fast": 4}, gpus_per_node=4)
 
@@ -67,6 +72,30 @@ def test_candidates_are_distinct_legal_and_start_with_the_fastest_least_size() -
     assert [4, 4] in found
     assert len({tuple(counts) for counts in found}) == len(found)
     assert all(2 <= sum(counts) <= 8 for counts in found)
+
+
+@settings(max_examples=200, deadline=None)
+@given(simulators(), st.integers(0, 2**31))
+def test_candidates_are_measured_against_the_fastest_of_their_size(simulator: Simulator, seed: int) -> None:
+    fixed, cluster = simulator.fixed, simulator.cluster
+    n_types, n_places = len(cluster.types), 12
+    draws = np.random.default_rng(seed).random((n_places, n_types + 1), np.float32)
+    kept, candidates = np.zeros((n_places, n_types), np.int32), np.zeros(n_places, CANDIDATE)
+    ideal, scratch = np.zeros(cluster.n_gpus + 1, IDEAL), np.zeros((2, n_types), np.int64)
+    fastest = np.zeros(n_types, np.int64)
+
+    def fastest_s(job: int, least: int, most: int) -> float:
+        return fastest_counts(fixed, job, least, most, cluster.total, cluster.largest_node, fastest)
+
+    for job, spec in enumerate(fixed.jobs):
+        found = candidates[: propose_candidates(fixed, job, draws, kept, candidates, ideal, scratch)]
+        sizes = range(spec["min_gpus"], spec["max_gpus"] + 1)
+        least = next(size for size in sizes if fastest_s(job, size, size) < np.inf)
+        fastest_s(job, least, least)
+        assert kept[0].tolist() == fastest.tolist()
+        for candidate in found:
+            n_gpus = int(candidate["n_gpus"])
+            assert candidate["same_size"] == min(1.0, candidate["rate"] * fastest_s(job, n_gpus, n_gpus))
 
 
 def test_a_type_without_speed_is_never_offered() -> None:

@@ -61,6 +61,13 @@ class Ledger:
                 self.held[job] = now_holds
                 self.sizes.setdefault(job, set()).add(int(jobs["n_gpus"][job]))
 
+    def check_running(self) -> None:
+        """The running jobs are listed in the order of their finishes, the last first."""
+        state = self.simulator.state
+        jobs = np.flatnonzero(state.jobs["status"] == 2)
+        in_order = jobs[np.lexsort((jobs, state.jobs["eta_s"][jobs]))][::-1]
+        assert state.running[: state.clock["n_running"][0]].tolist() == in_order.tolist()
+
     def check_gpus(self) -> None:
         """No GPU is held twice and none is lost."""
         simulator = self.simulator
@@ -105,6 +112,7 @@ def test_random_runs_keep_the_books(simulator, seed):
         simulator.advance = jumps
         ledger.note_allocations()
         ledger.check_gpus()
+        ledger.check_running()
         if not simulator.stalled:
             ledger.advance()
         epoch += 1
@@ -188,6 +196,7 @@ def test_rounds_in_gavels_form_keep_the_clock_and_the_gpus(simulator, seed):
         last_s = rounds.time_s
         step(rounds, rng, epoch)
         ledger.check_gpus()
+        ledger.check_running()
         epoch += 1
     jct_s = rounds.state.jobs["finish_s"] - rounds.workload.arrival_s
     assert jct_s.sum() == pytest.approx(rounds.job_seconds, rel=1e-9)
