@@ -22,6 +22,7 @@ test-all: $(READY)
 bench: $(READY)
 	$(BIN)/python scripts/benchmark.py matching --out runs/matching.json
 	$(BIN)/python scripts/benchmark.py steps --out runs/steps.json
+	$(BIN)/python scripts/benchmark.py steps --envs Market-v0 --scenarios online online-elastic --steps 2000 --num-envs 64 --out runs/market-steps.json
 	$(BIN)/python scripts/benchmark.py replay --out runs/replay.json
 	$(BIN)/python scripts/benchmark.py train --out runs/train.json
 

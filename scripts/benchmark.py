@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,7 @@ def matching_row(
 
 # --- environment steps ----------------------------------------------------------------------------------
 
+ENVS = ["Placement-v0", "Market-v0"]
 STEP_SCENARIOS = ["online", "online-elastic", "philly", "rlscheduler", "load-balance"]
 
 
@@ -200,8 +202,8 @@ def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
     copying the observations.
     """
     rows = []
-    for scenario in args.scenarios:
-        arguments = {"scenario": scenario, "overrides": parse_overrides(args.set)}
+    for env, scenario in product(args.envs, args.scenarios):
+        arguments = {"id": f"hetenv/{env}", "scenario": scenario, "overrides": parse_overrides(args.set)}
         runs = [("make", 1, 1)]
         runs += [("make_vec", n, threads) for n in args.num_envs for threads in args.threads if threads <= n]
         for through, num_envs, threads in runs:
@@ -212,6 +214,7 @@ def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
             floor_s = copy_s(arguments, num_envs)
             rows.append(
                 {
+                    "env": env,
                     "scenario": scenario,
                     "through": through,
                     "num_envs": num_envs,
@@ -225,15 +228,18 @@ def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def step_single(arguments: dict[str, Any], n_steps: int, repeats: int) -> list[float]:
     """Seconds a step of one environment, of each repeat."""
-    env = gym.make("hetenv/Placement-v0", **arguments)
+    env = gym.make(**arguments)
     _, info = env.reset(seed=0)
-    uniform = np.random.default_rng(0).random(n_steps)
+    rng = np.random.default_rng(0)
     seconds = []
     for _ in range(repeats + 1):
         passed_s = 0.0
-        for draw in uniform:
-            valid = info["action_mask"].nonzero()[0]
-            action = valid[int(draw * len(valid))]
+        for _ in range(n_steps):
+            if "action_mask" in info:
+                valid = info["action_mask"].nonzero()[0]
+                action = valid[int(rng.random() * len(valid))]
+            else:
+                action = rng.uniform(-1.0, 1.0, env.action_space.shape)
             begin = time.perf_counter()
             _, _, terminated, _, info = env.step(action)
             if terminated:
@@ -245,16 +251,17 @@ def step_single(arguments: dict[str, Any], n_steps: int, repeats: int) -> list[f
 
 def step_vector(arguments: dict[str, Any], num_envs: int, threads: int, n_steps: int, repeats: int) -> list[float]:
     """Seconds a step and environment of ``num_envs`` environments that are all at another point of their episodes."""
-    envs = gym.make_vec(
-        "hetenv/Placement-v0", num_envs=num_envs, num_threads=threads, autoreset_mode="SameStep", **arguments
-    )
+    envs = gym.make_vec(num_envs=num_envs, num_threads=threads, autoreset_mode="SameStep", **arguments)
     _, infos = envs.reset(seed=0)
     rng = np.random.default_rng(0)
     rounds = max(n_steps // num_envs, 20)
     warm = max(200, rounds)
     passed_s = []
     for _ in range(warm + repeats * rounds):
-        actions = (infos["action_mask"] * (0.1 + rng.random(infos["action_mask"].shape, np.float32))).argmax(axis=1)
+        if "action_mask" in infos:
+            actions = (infos["action_mask"] * (0.1 + rng.random(infos["action_mask"].shape, np.float32))).argmax(axis=1)
+        else:
+            actions = rng.uniform(-1.0, 1.0, envs.action_space.shape)
         begin = time.perf_counter()
         _, _, _, _, infos = envs.step(actions)
         passed_s.append(time.perf_counter() - begin)
@@ -264,7 +271,7 @@ def step_vector(arguments: dict[str, Any], num_envs: int, threads: int, n_steps:
 
 def copy_s(arguments: dict[str, Any], num_envs: int) -> float:
     """Seconds to copy the observation of one environment, where ``num_envs`` are copied at a time."""
-    space = gym.make("hetenv/Placement-v0", **arguments).observation_space
+    space = gym.make(**arguments).observation_space
     n_floats = num_envs * sum(int(np.prod(box.shape)) for box in space.values())
     source, target = (aligned_zeros((n_floats,), np.float32) for _ in range(2))
     seconds = []
@@ -370,6 +377,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     matching.add_argument("--milp-seeds", type=int, default=1, help="of those, also by the full MILP (slow)")
     matching.set_defaults(run=benchmark_matching)
     steps = subjects.add_parser("steps", help="decisions per second of the environments")
+    steps.add_argument("--envs", nargs="+", choices=ENVS, default=ENVS[:1], metavar="NAME", help=" or ".join(ENVS))
     steps.add_argument("--scenarios", nargs="+", default=STEP_SCENARIOS, metavar="NAME")
     steps.add_argument("--num-envs", nargs="*", type=int, default=[1, 64, 512, 4096], metavar="N")
     steps.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="N")

@@ -27,7 +27,7 @@ GOOD_ENOUGH = 2e-4  # certified relative gap at which the search for a better pl
 MANY_JOBS = 1000  # ... so many jobs; in proportion above, since searching pairs takes the square of their number
 TOO_FAR = 5e-3  # certified relative gap above which a small problem is searched to the end
 SMALL = 2_000  # entries of such a problem
-MOST_STEPS, MOST_NODES = 20_000, 100  # of that search, half a millisecond; then of HiGHS's tree
+MOST_STEPS, MOST_NODES = 200_000, 100  # of that search, a few milliseconds; then of the tree of HiGHS
 LEAST_WIDTH, MOST_WIDTH = 20, 64  # categories kept per job: the fewer, the more jobs there are
 SAMPLED_WIDTH = 32  # categories kept per job while some of the jobs settle the first prices
 SAMPLED_JOBS = 64  # how many of them at least
@@ -67,7 +67,7 @@ def solve_market(
     repairs by descending cost range at slightly bent prices follow, and at last jobs are forced in where others must
     make room; the best of all is returned. If the gap of a small problem still exceeds 0.5 % and ``iterations`` are
     left, all categories that a better placement could have are searched through, by HiGHS where that takes more than
-    20,000 steps. Reconstructed from the abstract and sibling papers; details may differ from the published algorithm.
+    200,000 steps. Reconstructed from the abstract and sibling papers; details may differ from the published algorithm.
 
     The order of the jobs makes no difference, save that jobs alike in everything may exchange places.
 
