@@ -13,7 +13,7 @@ from hetenv.matching.inputs import per_type
 from hetenv.matching.local_search import force_entries, improve
 from hetenv.matching.menu import Menu, fits
 from hetenv.matching.offers import OnlineTerms, canonical_order, job_counts, rows_of, settle_terms, take_terms
-from hetenv.matching.prices import FALL, SHORTLIST, ascend_prices, scale_prices, shortlists
+from hetenv.matching.prices import FALL, SHORTLIST, ascend_prices, pairwise_sum, scale_prices, shortlists
 from hetenv.matching.pricing import Market, affordable_menu, open_market, sample_jobs, scan_again, scan_menus
 from hetenv.matching.problem import Placement, PlacementProblem
 from hetenv.matching.repair import best_responses, relieve, repair, resume
@@ -214,7 +214,7 @@ def _bound(scan, capacity):
     worth = 0.0
     for m in range(capacity.shape[0]):
         worth += scan.prices[m] * capacity[m]
-    return scan.least.sum() - worth
+    return pairwise_sum(scan.least) - worth
 
 
 @njit_merged
@@ -246,7 +246,7 @@ def _place(menu, capacity, prices, bound, wanted):
                 bent[(start - 1) // 2] *= 0.95 if start % 2 == 1 else 1.05
             choice = repair(menu, capacity, bent, no_limit)
         improve(menu, capacity, choice, prices, entries, reduced, listed, tolerance, target)
-        total = menu.cost[choice].sum()
+        total = pairwise_sum(menu.cost[choice])
         if total < least:
             best, least = choice, total
     if least > target:
@@ -258,7 +258,7 @@ def _place(menu, capacity, prices, bound, wanted):
 @njit_merged
 def close_gap(market, cleared, evaluations, most_steps):
     """``cleared`` after a search to the end, if its gap is wide and the problem small, and whether that did end."""
-    total = cleared.menu.cost[cleared.choice].sum()
+    total = pairwise_sum(cleared.menu.cost[cleared.choice])
     slack = total - cleared.bound
     if slack <= TOO_FAR * abs(cleared.bound) or cleared.evaluations >= evaluations:
         return cleared, True

@@ -23,6 +23,25 @@ FALL = 0.1  # of epsilon from one smoothing to the next
 
 
 @njit
+def pairwise_sum(values):
+    """Sum of ``values`` (N,), added up to 128 of them in the order of NumPy, so that equal totals tie alike."""
+    total = 0.0
+    for first in range(0, values.shape[0], 128):
+        n = min(128, values.shape[0] - first)
+        whole, block = n - n % 8, 0.0
+        if whole > 0:
+            part = np.zeros(8)
+            for at in range(first, first + whole, 8):
+                for lane in range(8):
+                    part[lane] += values[at + lane]
+            block = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]))
+        for at in range(first + whole, first + n):
+            block += values[at]
+        total += block
+    return total
+
+
+@njit
 def shorten(menu, job, vector_price, entries, reduced):
     """Write the ``job``'s entries of least reduced cost, ascending, into ``entries`` and ``reduced`` (Q,).
 
