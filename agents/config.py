@@ -34,15 +34,8 @@ from hetenv.errors import InputError
 
 # What is no argument of the algorithm.
 _OWN = (
-    "policy_kwargs",
-    "imitate",
-    "n_envs",
-    "group_size",
-    "against_heuristic",
-    "horizon",
-    "final_sharpness",
-    "torch_threads",
-)
+    "policy_kwargs", "imitate", "n_envs", "group_size", "against_heuristic", "horizon", "final_sharpness", "torch_threads"
+)  # fmt: skip
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Bend = Annotated[float, Field(allow_inf_nan=False)]
 

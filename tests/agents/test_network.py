@@ -50,18 +50,6 @@ def test_greedily_it_waits_if_that_is_likelier_than_all_placements_together(netw
     assert network.greedy_actions(batch).tolist() == wanted.tolist()
 
 
-def test_sharpness_makes_the_likeliest_action_likelier_and_leaves_it_what_it_is(network, tiny):
-    inputs = Inputs.of(observations(tiny, 60))
-    likeliest = network.likeliest(inputs)
-    before, _ = network.log_probs(inputs, likeliest)
-    network.sharpness = 5.0
-    assert network.likeliest(inputs).tolist() == likeliest.tolist()
-    after, _ = network.log_probs(inputs, likeliest)
-    certain = before > -1e-4  # a single action, or one without a rival
-    assert 0 < certain.sum() < 60
-    assert (after > before)[~certain].all()
-
-
 def test_permuting_jobs_and_candidates_permutes_the_logits(network, tiny):
     batch = observations(tiny, 20)
     n_jobs, n_places = batch["candidates"].shape[1:3]

@@ -87,27 +87,6 @@ def test_the_same_seed_gives_the_same_weights_and_table_and_another_does_not(con
     assert tables[0] == tables[1]
 
 
-class WatchSharpness(BaseCallback):
-    def _on_training_start(self) -> None:
-        self.seen: list[float] = []
-
-    def _on_rollout_end(self) -> None:
-        self.seen.append(self.model.policy.network.sharpness)
-
-    def _on_step(self) -> bool:
-        return True
-
-
-def test_sharpness_grows_by_equal_factors(config, tmp_path):
-    watch = WatchSharpness()
-    config = config.model_copy(update={"final_sharpness": 16.0, "n_timesteps": 512})
-    train_until(watch, config, tmp_path / "run")
-    steps = config.n_envs * config.n_steps
-    shares = [first / config.n_timesteps for first in range(0, config.n_timesteps, steps)]
-    assert len(shares) > 2
-    assert watch.seen == pytest.approx([16.0**share for share in shares])
-
-
 def test_a_time_limit_ends_the_run(config, tmp_path):
     config = config.model_copy(update={"n_timesteps": None, "max_minutes": 1e-6})
     run = train(config, tmp_path / "run")
