@@ -1,4 +1,4 @@
-"""Callbacks of a training run: held-out evaluation, episode figures, less exploration, the end of the budget."""
+"""Callbacks of a training run: held-out evaluation, episode figures, the end of the budget."""
 
 from __future__ import annotations
 
@@ -68,25 +68,6 @@ class EpisodeCallback(BaseCallback):
             jct_s, utilization = np.mean(self._latest, axis=0).tolist()
             self.logger.record("rollout/mean_jct_s", jct_s)
             self.logger.record("rollout/utilization", utilization)
-
-
-class SharpnessCallback(BaseCallback):
-    """Raises the sharpness of the network from 1 to ``final`` over the budget, by equal factors.
-
-    What is trained is the policy of sampled actions, what is evaluated that of the likeliest ones. They drift apart:
-    who waits at each event with probability 0.6 waits for two or three events, and for ever by the likeliest action.
-    """
-
-    def __init__(self, budget: Budget, final: float) -> None:
-        super().__init__()
-        self.budget, self.final = budget, final
-
-    def _on_rollout_start(self) -> None:
-        assert isinstance(self.model.policy, PairPolicy)
-        self.model.policy.network.sharpness = self.final ** (1.0 - self.budget.share_left(self.num_timesteps))
-
-    def _on_step(self) -> bool:
-        return True
 
 
 class BudgetCallback(BaseCallback):

@@ -33,9 +33,7 @@ from hetenv.config import Scenario, load_scenario, merged_keys, parse_model, rea
 from hetenv.errors import InputError
 
 # What is no argument of the algorithm.
-_OWN = (
-    "policy_kwargs", "imitate", "n_envs", "group_size", "against_heuristic", "horizon", "final_sharpness", "torch_threads"
-)  # fmt: skip
+_OWN = ("policy_kwargs", "imitate", "n_envs", "group_size", "against_heuristic", "horizon", "torch_threads")
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Bend = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -177,8 +175,7 @@ class TrainConfig(RunSettings):
     learning_rate: str = "lin_3e-4"
     n_steps: int = Field(128, ge=1)
     horizon: float = Field(1.0, gt=0)  # time scales of the scenario: what lies so far ahead counts 1 / e
-    gae_lambda: _Share = 1.0  # of each step that takes time; below 1 the critic has a say, which knows little here
-    final_sharpness: float = Field(1.0, ge=1, allow_inf_nan=False)  # see agents.callbacks.SharpnessCallback
+    gae_lambda: _Share = 0.95  # of each step that takes time
     ent_coef: float = Field(0.0, ge=0)
     vf_coef: float = Field(0.5, ge=0)
     max_grad_norm: float = Field(0.5, gt=0)

@@ -34,15 +34,10 @@ class PairNetwork(nn.Module):
     Args:
         width: units of every hidden layer.
         beta: weight of the heuristic to begin with, positive; it is trained as its logarithm.
-
-    Attributes:
-        sharpness: multiplies all scores. It leaves the likeliest action as it is and makes sampled ones more like it;
-            part of how the network is trained, not of what it has learned.
     """
 
     def __init__(self, width: int = 32, beta: float = 3.0) -> None:
         super().__init__()
-        self.sharpness = 1.0
         self.log_beta = nn.Parameter(torch.tensor(math.log(beta)))
         self.pair_hidden, self.pair = _mlp(N_PAIR, width), nn.Linear(width, 1)
         self.wait_hidden, self.wait = _mlp(N_WAIT, width), nn.Linear(width, 1)
@@ -99,7 +94,6 @@ class PairNetwork(nn.Module):
         pairs = pairs + self.pair(self.pair_hidden(torch.from_numpy(inputs.pairs)))[:, 0]
         wait = self.wait(self.wait_hidden(torch.from_numpy(inputs.wait)))[:, 0]
         wait = wait - beta * REGRET_WEIGHT * TOLERATED_REGRET
-        pairs, wait = self.sharpness * pairs, self.sharpness * wait
         may_wait = torch.from_numpy(inputs.may_wait)
         wait = torch.where(may_wait, wait, IMPOSSIBLE)
 

@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from agents.budget import Budget
-from agents.callbacks import BudgetCallback, EpisodeCallback, HeldOutCallback, SharpnessCallback
+from agents.callbacks import BudgetCallback, EpisodeCallback, HeldOutCallback
 from agents.config import TrainConfig
 from agents.episodes import HeldOutEpisodes
 from agents.held_out import HeldOut
@@ -82,13 +82,7 @@ def train_network(
                 model.logger.record(f"imitation/{name}", value)
         if start is not None:
             evaluation.keep(start)
-        callbacks = [
-            BudgetCallback(run.budget, progress),
-            SharpnessCallback(run.budget, config.final_sharpness),
-            EpisodeCallback(),
-            evaluation,
-            *extra_callbacks,
-        ]
+        callbacks = [BudgetCallback(run.budget, progress), EpisodeCallback(), evaluation, *extra_callbacks]
         left = (config.n_timesteps or sys.maxsize) - model.num_timesteps
         model.learn(left, callbacks, log_interval=1, reset_num_timesteps=False)
         held_out.end(model.num_timesteps)
