@@ -175,7 +175,7 @@ class TrainConfig(RunSettings):
     learning_rate: str = "lin_3e-4"
     n_steps: int = Field(128, ge=1)
     horizon: float = Field(1.0, gt=0)  # time scales of the scenario: what lies so far ahead counts 1 / e
-    gae_lambda: _Share = 0.95  # of each step that takes time
+    gae_lambda: _Share = 1.0  # of each step that takes time; below 1 the critic has a say, which foresees little here
     ent_coef: float = Field(0.0, ge=0)
     vf_coef: float = Field(0.5, ge=0)
     max_grad_norm: float = Field(0.5, gt=0)
