@@ -126,7 +126,8 @@ def test_a_network_goes_on_from_its_weights_optimizer_and_step(tmp_path):
     resume(run)
     assert steps(run) == [0, 128, 256, 384, 512]
     rates = [event.value for event in EventAccumulator(str(run.folder)).Reload().Scalars("train/learning_rate")]
-    assert rates == pytest.approx([3e-3 * left for left in (0.75, 0.5, 0.25, 0.0)])
+    first = float(config.learning_rate.removeprefix("lin_"))
+    assert rates == pytest.approx([first * left for left in (0.75, 0.5, 0.25, 0.0)])
 
 
 def test_runs_that_were_killed_at_the_same_step_go_on_alike(tmp_path):
