@@ -94,7 +94,7 @@ def test_ctrl_c_says_where_the_models_are_and_exits_130(config_file, tmp_path):
         for _ in range(3):  # Python drops an interrupt that falls into a callback from C: then one presses again
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                _, errors = process.communicate(timeout=30)
+                _, errors = process.communicate(timeout=90)
                 break
     finally:
         process.kill()
