@@ -167,6 +167,12 @@ def test_the_elastic_policy_beats_the_best_scheduler() -> None:
     assert learned < 0.995 * mean_jct_s(scenario, baselines.make("market-tuned", scenario="online-elastic"), seeds)
 
 
+def test_the_helios_policy_beats_the_best_scheduler() -> None:
+    scenario, seeds = load_scenario("helios", {"workload": {"n_jobs": 400}}), range(50_000, 50_006)
+    learned = mean_jct_s(scenario, agents.load("pretrained:helios"), seeds)
+    assert learned < 0.99 * mean_jct_s(scenario, baselines.make("market-tuned", scenario="helios"), seeds)
+
+
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_the_slow_server_policy_is_near_the_best_threshold(load: float) -> None:
     scenario, seeds = load_scenario("slow-server", {"workload": {"load": load}}), range(50_000, 50_024)
