@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,8 @@ import numpy as np
 
 from hetenv.errors import InputError
 from hetenv.matching.menu import Menu
+
+_ONE_AT_A_TIME = threading.Lock()  # of all threads: there is one stdout to give back
 
 
 def select_entries(
@@ -37,7 +40,7 @@ def select_entries(
     gpus = csr_array(menu.counts[menu.vector[entries]].T.astype(float))
     cost = menu.cost[entries]
     unit = float(np.abs(cost).mean()) or 1.0
-    with _quiet_stdout():
+    with _ONE_AT_A_TIME, _quiet_stdout():
         result = milp(
             cost / unit,
             integrality=np.ones(len(entries), np.int64),

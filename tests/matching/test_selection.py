@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
+import time
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 from hetenv.matching import PlacementProblem, market, solve_exact, solve_market
 from hetenv.matching.menu import Menu, build_menu
@@ -19,6 +23,35 @@ def test_prints_of_the_c_library_are_swallowed_and_later_ones_are_not(capfd: pyt
     with _quiet_stdout():
         c_library.printf(b"noise\n")
     print("news", flush=True)
+    assert capfd.readouterr().out == "news\n"
+
+
+def test_threads_that_ask_at_once_leave_stdout_as_it_was(monkeypatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """The second thread would find the first one's stdout, and give that back in the end."""
+    problem = random_problem(0, 4, [3, 4])
+    menu = build_menu(problem, np.ones(len(problem.costs.cost), bool))
+    entered, left, solve = threading.Event(), threading.Event(), scipy.optimize.milp
+
+    def slow(*arguments, **options):
+        if not entered.is_set():
+            entered.set()
+            time.sleep(0.2)
+        else:
+            left.wait(timeout=60.0)
+        return solve(*arguments, **options)
+
+    def ask() -> None:
+        select_entries(menu, problem.capacity, genuine_entries(menu))
+        left.set()
+
+    monkeypatch.setattr(scipy.optimize, "milp", slow)
+    first, second = threading.Thread(target=ask), threading.Thread(target=ask)
+    first.start()
+    assert entered.wait(timeout=60.0)
+    second.start()
+    first.join()
+    second.join()
+    os.write(1, b"news\n")
     assert capfd.readouterr().out == "news\n"
 
 
