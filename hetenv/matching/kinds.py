@@ -79,7 +79,7 @@ def sort_kinds(model):
         features[i, n_types + 3] = model.max_gpus[i]
         features[i, n_types + 4] = model.measured[i]
         features[i, n_types + 5 :] = model.measured_rate[i].ravel()
-    order = _sorted_rows(features)
+    order = sorted_rows(features)
     of_job, example = np.empty(n_jobs, np.int64), np.empty(n_jobs, np.int64)
     n_kinds = 0
     for at in range(n_jobs):
@@ -107,7 +107,7 @@ def _precedes(features, i, j):
 
 
 @njit
-def _sorted_rows(features):
+def sorted_rows(features):
     """(S,) rows of ``features`` (S, F) in lexicographic order, equal ones as they come: a merge sort."""
     n_rows = features.shape[0]
     order, merged = np.arange(n_rows), np.empty(n_rows, np.int64)

@@ -15,6 +15,7 @@ from hetenv.compiled import njit
 from hetenv.errors import InputError
 from hetenv.matching.categories import find_key
 from hetenv.matching.inputs import check_entries, number_array, per_job
+from hetenv.matching.kinds import sorted_rows
 from hetenv.performance import category_link, ring_allreduce_s
 
 if TYPE_CHECKING:
@@ -58,38 +59,14 @@ class JobTerms(NamedTuple):
 
 @njit
 def canonical_order(terms):
-    """(S,) indices of the jobs by their parameters; a merge sort."""
-    n_jobs = terms.kind.shape[0]
-    order, merged = np.arange(n_jobs), np.empty(n_jobs, np.int64)
-    width = 1
-    while width < n_jobs:
-        for first in range(0, n_jobs, 2 * width):
-            middle, last = min(first + width, n_jobs), min(first + 2 * width, n_jobs)
-            left, right = first, middle
-            for at in range(first, last):
-                if left < middle and (right == last or not _comes_before(terms, order[right], order[left])):
-                    merged[at] = order[left]
-                    left += 1
-                else:
-                    merged[at] = order[right]
-                    right += 1
-        order, merged = merged, order
-        width *= 2
-    return order
-
-
-@njit
-def _comes_before(terms, i, j):
-    """Whether job ``i`` comes before ``j`` in canonical order."""
-    if terms.kind[i] != terms.kind[j]:
-        return terms.kind[i] < terms.kind[j]
-    if terms.scale[i] != terms.scale[j]:
-        return terms.scale[i] < terms.scale[j]
-    if terms.empty_cost[i] != terms.empty_cost[j]:
-        return terms.empty_cost[i] < terms.empty_cost[j]
-    if terms.penalty[i] != terms.penalty[j]:
-        return terms.penalty[i] < terms.penalty[j]
-    return terms.held[i] < terms.held[j]
+    """(S,) indices of the jobs by their parameters."""
+    features = np.empty((terms.kind.shape[0], 5))
+    features[:, 0] = terms.kind
+    features[:, 1] = terms.scale
+    features[:, 2] = terms.empty_cost
+    features[:, 3] = terms.penalty
+    features[:, 4] = terms.held
+    return sorted_rows(features)
 
 
 @njit
