@@ -22,12 +22,13 @@ import numba
 from numba.core import event
 
 from hetenv.cache import cache_dir
+from hetenv.merged import Kernel
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+KernelT = TypeVar("KernelT", bound=Callable[..., Any])
+_OPTIONS = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}  # None: as NUMBA_BOUNDSCHECK says
 # x / 0 is inf or NaN: a check at each division costs a tenth. A call between kernels hands each field of each array
 # over on the stack, in an environment a thousand bytes, unless it is inlined: that halves a step.
 _IN_PLACE = {"_nrt": False, "error_model": "numpy", "forceinline": True}
-_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _CONSTANTS = (int, float, str, tuple)  # what numba freezes into a kernel that reads a global
 
 
@@ -49,59 +50,40 @@ class _FirstCompilation(event.Listener):
 event.register("numba:compile", _FirstCompilation())
 
 
-def njit(kernel: Kernel) -> Kernel:
+def njit(kernel: KernelT) -> KernelT:
     """Compile ``kernel`` in nopython mode at its first call; cache the result on disk."""
     return _compile(kernel, _nrt=True)
 
 
-def njit_merged(kernel: Kernel) -> Kernel:
-    """``njit`` for a kernel that others call once: numba compiles it within them, not by itself too."""
-    return _compile(kernel, _nrt=True, inline="always")
-
-
-def njit_unlocked(kernel: Kernel) -> Kernel:
+def njit_unlocked(kernel: KernelT) -> KernelT:
     """``njit`` for a kernel that lets go of the interpreter lock, to run in several threads at once."""
     return _compile(kernel, _nrt=True, nogil=True)
 
 
-def njit_in_place(kernel: Kernel) -> Kernel:
+def njit_in_place(kernel: KernelT) -> KernelT:
     """``njit`` for a kernel that creates and returns no arrays: it counts no references to those it is given.
 
     numba counts them at every call and slice, one atomic addition an array, which in small kernels on tuples of
-    arrays costs more than the work. The caller keeps the arrays alive. One whose name begins with an underscore can
-    be called by kernels alone, which saves a third of its compilation.
+    arrays costs more than the work. The caller keeps the arrays alive.
     """
-    if not kernel.__name__.startswith("_"):
-        return _compile(kernel, **_IN_PLACE)
-    private: Any = _compile(kernel, **_IN_PLACE, **_NO_WRAPPERS)
-    private._insert = lambda *_: None  # numba would call the missing wrapper: a crash
-    private._compile_for_args = _refuse
-    return cast(Kernel, private)
+    return _compile(kernel, **_IN_PLACE)
 
 
-def _refuse(*_: Any) -> None:
-    raise TypeError("a kernel whose name begins with an underscore can be called by kernels alone")
-
-
-def njit_inlined(kernel: Kernel) -> Kernel:
-    """``njit_in_place`` for a large kernel that others call once: numba compiles it within them, not by itself too."""
-    return _compile(kernel, **_IN_PLACE, inline="always")
-
-
-def njit_threaded(kernel: Kernel) -> Kernel:
+def njit_threaded(kernel: KernelT) -> KernelT:
     """``njit_in_place`` that lets go of the interpreter lock, as ``njit_unlocked`` does."""
     return _compile(kernel, **_IN_PLACE, nogil=True)
 
 
-def _compile(kernel: Kernel, **options: Any) -> Kernel:
+def _compile(kernel: KernelT, **options: Any) -> KernelT:
+    # _nrt is always given: numba would let a kernel inherit it from the one that happens to call it first.
+    compiled = Kernel(kernel, targetoptions=_OPTIONS | options)
     saved = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = _cache_folder(kernel.__module__)  # type: ignore[attr-defined]
     try:
-        # _nrt is always given: numba would let a kernel inherit it from the one that happens to call it first.
-        compiled: Any = numba.njit(cache=True, **options)(kernel)
-        return compiled
+        compiled.enable_caching()
     finally:
         numba.config.CACHE_DIR = saved  # type: ignore[attr-defined]
+    return cast(KernelT, compiled)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetenv.compiled import njit, njit_merged
+from hetenv.compiled import njit
 from hetenv.matching.fairness import share_seconds
 from hetenv.matching.kinds import JobModel
 from hetenv.matching.offers import seconds_on
@@ -194,7 +194,7 @@ def _measured_rate(fixed, row, m, gpus):
     return fixed.measured[row, m, gpus, 1 if gpus > fixed.types[m].largest_node else 0]
 
 
-@njit_merged
+@njit
 def pose(fixed, state, exclusive_s, opening, max_jobs, restart_factor):
     """The ``Posed`` problem of those who compete; of nobody where no GPUs are left to them.
 
@@ -269,7 +269,7 @@ def _competitors(remaining_s, opening, max_jobs):
     return np.flatnonzero(chosen), by_length[n_running:].copy()
 
 
-@njit_merged
+@njit
 def value_waiting(fixed, state, opening, posed, offers, kind, waiting_factor, weight_exponent, fairness_exponent):
     """The ``Terms`` of a posed problem, ``offers`` made to its jobs of each ``kind`` (S,)."""
     best_s = posed.best_s.copy()
@@ -299,7 +299,7 @@ def value_waiting(fixed, state, opening, posed, offers, kind, waiting_factor, we
     return Terms(weights, waiting, weights * posed.restart_s)
 
 
-@njit_merged
+@njit
 def carry_out(fixed, state, opening, rows, counts, sketch):
     """Sketch the changes that bring ``rows`` (S,) to ``counts`` (S, M); whether all of them can be packed.
 

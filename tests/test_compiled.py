@@ -6,13 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hetenv.cache
 import hetenv.compiled
+import hetenv.merged
 
 HELPER = """
 from hetenv.compiled import njit
@@ -33,10 +36,10 @@ def twice(x):
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package named hetenv: the real ``compiled`` and ``cache``, a helper and a kernel that calls it."""
+    """A package named hetenv: what compiles and caches in the real one, a helper and a kernel that calls it."""
     folder = tmp_path / "site" / "hetenv"
     folder.mkdir(parents=True)
-    for module in (hetenv.compiled, hetenv.cache):
+    for module in (hetenv.compiled, hetenv.merged, hetenv.cache):
         shutil.copy(module.__file__, folder)
     (folder / "__init__.py").touch()
     (folder / "helper.py").write_text(HELPER.format(1))
@@ -71,7 +74,7 @@ def test_a_changed_helper_in_another_module_is_compiled_in(package: Path, tmp_pa
 def test_the_cache_is_reused_and_lies_outside_the_package(package: Path, tmp_path: Path) -> None:
     run_twice(package, tmp_path / "cache")
     kernels = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
-    assert len(kernels) == 2
+    assert len(kernels) == 1  # the helper is part of it
     run_twice(package, tmp_path / "cache")
     assert kernels == {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
     assert not list(package.rglob("*.nbc"))
@@ -110,16 +113,39 @@ def test_a_changed_constant_of_another_module_is_compiled_in(package: Path, tmp_
     assert run_twice(package, tmp_path / "cache") == 20
 
 
-def test_a_private_kernel_is_refused_to_python_and_open_to_kernels() -> None:
-    @hetenv.compiled.njit_in_place
-    def _half(x: float) -> float:
+@pytest.mark.parametrize("decorate", [hetenv.compiled.njit, hetenv.compiled.njit_in_place])
+def test_a_kernel_serves_python_and_kernels_whichever_calls_first(decorate: Callable[[Any], Any]) -> None:
+    @decorate
+    def half(x: float) -> float:
+        if x < 0.0:
+            raise ValueError("give 0 or more")
         return x / 2
 
-    @hetenv.compiled.njit_in_place
+    @decorate
     def quarter(x: float) -> float:
-        return _half(_half(x))
+        return half(half(x))
 
-    for _ in range(2):
-        with pytest.raises(TypeError, match="by kernels alone"):
-            _half(1.0)
-        assert quarter(1.0) == 0.25
+    @decorate
+    def eighth(x: float) -> float:
+        return quarter(half(x))
+
+    assert eighth(1.0) == 0.125
+    assert half(1.0) == 0.5
+    assert quarter(1) == 0.25
+    assert eighth(2) == 0.25
+    for kernel in (half, eighth):
+        with pytest.raises(ValueError, match="0 or more"):
+            kernel(-1.0)
+
+
+def test_a_part_is_not_compiled_by_itself() -> None:
+    @hetenv.compiled.njit
+    def part(x: float) -> float:
+        return x + 1.0
+
+    @hetenv.compiled.njit
+    def whole(x: float) -> float:
+        return part(x)
+
+    assert whole(1.0) == 2.0
+    assert not part.signatures

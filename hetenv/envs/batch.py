@@ -8,9 +8,7 @@ runs as in ``PlacementEnv``, so that trajectories are equal to the bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +17,7 @@ from hetenv.config import Scenario
 from hetenv.envs.addresses import SHARED, address_table
 from hetenv.envs.episode import episode_figures
 from hetenv.envs.stepping import BEGIN, SKIP, step_many
+from hetenv.envs.threads import Threads
 from hetenv.envs.view import CACHE_LINE, View, aligned_zeros, make_observation, make_view, set_constants
 from hetenv.errors import InputError, StallError
 from hetenv.simulator.state import JOB_SPEC, SEGMENT, Fixed, State, describe_jobs, initial_state
@@ -88,15 +87,10 @@ class PlacementBatch:
     """
 
     def __init__(self, scenario: Scenario, num_envs: int, episodes: EpisodeSource, num_threads: int = 1) -> None:
-        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
-            if value < 1:
-                raise InputError(name, value, "give a whole number of at least 1")
+        self._threads = Threads(num_envs, num_threads)
         self.scenario, self.num_envs, self.episodes = scenario, num_envs, episodes
         simulator = scenario.make_simulator()
         self._cluster, self._measured = simulator.cluster, simulator.workload.measured
-        ends = np.linspace(0, num_envs, num_threads + 1).astype(int).tolist()
-        self._ranges = list(pairwise(ends))
-        self._pool = ThreadPoolExecutor(num_threads - 1) if num_threads > 1 else None
         self._observation = make_observation(scenario, len(self._cluster.types), (num_envs,))
         lines = [-(-array.nbytes // CACHE_LINE) for array in self.observation.values()]
         self._offsets = CACHE_LINE * np.cumsum([0, *lines[:-1]])  # bytes, of the arrays in the block of ``room``
@@ -179,11 +173,7 @@ class PlacementBatch:
         ``copies`` are filled with what ``observation`` holds then.
         """
         np.maximum(actions, -1, out=self._actions)
-        work = partial(step_many, self._table, self._actions, copies.addresses)
-        others = [self._pool.submit(work, *ends) for ends in self._ranges[1:]] if self._pool else []
-        work(*self._ranges[0])
-        for other in others:
-            other.result()
+        self._threads.share(partial(step_many, self._table, self._actions, copies.addresses))
         self._check()
 
     def room(self) -> Copies:
@@ -196,8 +186,7 @@ class PlacementBatch:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._threads.close()
 
     def _check(self) -> None:
         if self._view.agent["stalled"].any():

@@ -7,8 +7,7 @@ costs little and threads gain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from hetenv.envs.batch import NOWHERE, Copies, EpisodeSource
 from hetenv.envs.episode import finished_figures
 from hetenv.envs.market_session import Bend, MarketSession, bends_of
 from hetenv.envs.market_view import MarketObservation, make_observation
-from hetenv.errors import InputError
+from hetenv.envs.threads import Threads
 
 
 class MarketBatch:
@@ -35,9 +34,7 @@ class MarketBatch:
     """
 
     def __init__(self, scenario: Scenario, num_envs: int, episodes: EpisodeSource, num_threads: int = 1) -> None:
-        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
-            if value < 1:
-                raise InputError(name, value, "give a whole number of at least 1")
+        self._threads = Threads(num_envs, num_threads)
         self.scenario, self.num_envs, self.episodes = scenario, num_envs, episodes
         buffers = make_observation(len(scenario.cluster.types), (num_envs,))
         self.observation, self._reward = buffers._asdict(), np.zeros(num_envs)
@@ -48,9 +45,6 @@ class MarketBatch:
             )
             for env in range(num_envs)
         ]
-        ends = np.linspace(0, num_envs, num_threads + 1).astype(int).tolist()
-        self._ranges = [range(*ends_of_one) for ends_of_one in pairwise(ends)]
-        self._pool = ThreadPoolExecutor(num_threads - 1) if num_threads > 1 else None
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -95,10 +89,7 @@ class MarketBatch:
             ValueError: see ``bends_of``.
         """
         bends = bends_of(actions, len(self.scenario.cluster.types), self.scenario.time_scale_s)
-        others = [self._pool.submit(self._step_some, bends, envs) for envs in self._ranges[1:]] if self._pool else []
-        self._step_some(bends, self._ranges[0])
-        for other in others:
-            other.result()
+        self._threads.share(partial(self._step_some, bends))
         for name, array in copies.arrays.items():
             array[:] = self.observation[name]
 
@@ -106,14 +97,13 @@ class MarketBatch:
         """Fresh arrays for the observations of a step."""
         return Copies({name: np.empty_like(array) for name, array in self.observation.items()}, NOWHERE.addresses)
 
-    def _step_some(self, bends: Sequence[Bend], envs: range) -> None:
-        for env in envs:
+    def _step_some(self, bends: Sequence[Bend], first: int, end: int) -> None:
+        for env in range(first, end):
             self._reward[env] = self.sessions[env].step(bends[env])
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._threads.close()
 
     # --- memory ----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 A single environment is a batch of one: both run the same machine code.
 """
 
-from hetenv.compiled import njit_inlined, njit_threaded
+from hetenv.compiled import njit_in_place, njit_threaded
 from hetenv.envs.addresses import arrays_at, copy_observation
 from hetenv.envs.choices import nothing_to_place, refresh_mask, take_action
 from hetenv.envs.observing import observe
@@ -17,7 +17,7 @@ BEGIN = -2  # an episode begins
 SKIP = -3  # nothing is done, not even copied
 
 
-@njit_inlined
+@njit_in_place
 def step(fixed, state, timeline, view, observation, action):
     """Carry ``action`` out, let time pass until there is something to decide, and observe.
 

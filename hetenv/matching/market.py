@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hetenv.compiled import njit, njit_merged
+from hetenv.compiled import njit
 from hetenv.errors import InputError
 from hetenv.matching.inputs import per_type
 from hetenv.matching.local_search import force_entries, improve
@@ -131,7 +131,7 @@ def mean_speed(speed):
     return np.maximum(mean, 1e-9 * speed.max()) if mean.any() else np.ones(speed.shape[1])
 
 
-@njit_merged
+@njit
 def clear_market(market, shape, start_prices, evaluations):
     """Prices, then a placement, which may leave out jobs that must be placed; see ``solve_market``.
 
@@ -159,7 +159,7 @@ def clear_market(market, shape, start_prices, evaluations):
     return Cleared(scan.menu, choice, scan.prices, bound, scan.least, used)
 
 
-@njit_merged
+@njit
 def _first_prices(market, shape, evaluations):
     """(M,) prices that are about right for some of the jobs on their share of the GPUs, and how often g was evaluated.
 
@@ -179,7 +179,7 @@ def _first_prices(market, shape, evaluations):
     return prices, 1 + spent
 
 
-@njit_merged
+@njit
 def _settle_prices(market, prices, used, evaluations):
     """The scan at the prices (M,) of the highest g found, g there, and how often g was evaluated, after ``used`` times
     before.
@@ -217,7 +217,7 @@ def _bound(scan, capacity):
     return pairwise_sum(scan.least) - worth
 
 
-@njit_merged
+@njit
 def _place(menu, capacity, prices, bound, wanted):
     """Entries (S,) of the best of several starts, each improved by local search.
 
@@ -255,7 +255,7 @@ def _place(menu, capacity, prices, bound, wanted):
     return best
 
 
-@njit_merged
+@njit
 def close_gap(market, cleared, evaluations, most_steps):
     """``cleared`` after a search to the end, if its gap is wide and the problem small, and whether that did end."""
     total = pairwise_sum(cleared.menu.cost[cleared.choice])

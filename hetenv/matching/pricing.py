@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hetenv.compiled import njit, njit_merged
+from hetenv.compiled import njit
 from hetenv.matching.categories import rows_below
 from hetenv.matching.menu import Menu, extend, price_stand_ins, serve_menu
 from hetenv.matching.offers import CANNOT_RUN, JobTerms, Offers, check_room, seconds_on
@@ -81,7 +81,7 @@ def no_menu(offers):
     )  # fmt: skip
 
 
-@njit_merged
+@njit
 def scan_menus(market, jobs, prices, width):
     """The ``width`` categories of least ``J_i(c) + p . c`` of the ``jobs`` (J,), and what keeps them placeable.
 
@@ -97,7 +97,7 @@ def scan_menus(market, jobs, prices, width):
     return Scan(menu, least, beyond, prices)
 
 
-@njit_merged
+@njit
 def scan_again(market, scan, prices, width):
     """The ``scan`` of all jobs at other ``prices``: menus that might lack the best category get ``width`` more.
 
@@ -139,7 +139,7 @@ def sample_jobs(market, most):
     return np.flatnonzero(chosen)
 
 
-@njit_merged
+@njit
 def affordable_menu(market, prices, least, slack):
     """All categories whose reduced cost at ``prices`` (M,) is at most the job's ``least`` (S,) plus ``slack``."""
     if market.listed.must.shape[0] > 0:
