@@ -63,16 +63,11 @@ class Snapshot:
 
     Arrays over jobs have one entry for each of the A active (waiting or running) jobs, in order of
     arrival, and are copies. A snapshot is good until the simulator moves; asking later raises RuntimeError.
-
-    Args:
-        waiting_only: leave the running jobs out of the arrays, where nobody may change them. With many of them that
-            saves most of the gathering.
     """
 
-    def __init__(self, simulator: Simulator, *, waiting_only: bool = False) -> None:
+    def __init__(self, simulator: Simulator) -> None:
         self._simulator = simulator
         self._version = simulator.version
-        self._waiting_only = waiting_only
 
     def _current(self) -> Simulator:
         if self._simulator.version != self._version:
@@ -160,15 +155,11 @@ class Snapshot:
         """An independent simulator in this state, to try plans on."""
         return self._current().clone()
 
-    def without_running(self) -> Snapshot:
-        """The same epoch, its arrays over the waiting jobs alone."""
-        return Snapshot(self._current(), waiting_only=True)
-
     # --- active jobs -----------------------------------------------------------------------------
 
     @cached_property
     def _active(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._current().gather_active(self._waiting_only)
+        return self._current().gather_active()
 
     @property
     def jobs(self) -> np.ndarray:

@@ -18,8 +18,8 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, nullcontext
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -198,20 +198,23 @@ STEP_SCENARIOS = ["online", "online-elastic", "philly", "rlscheduler", "load-bal
 def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Decisions through ``gym.make`` and ``gym.make_vec``, each with a fresh observation and mask, resets included.
 
-    The policy, a random choice of what is allowed, is not timed. ``of_floor`` is the rate over that of nothing but
-    copying the observations.
+    The policy, a random choice of what is allowed, is not timed. All runs of a scenario take turns, so that what else
+    the machine does slows all of them alike. ``x_one_thread`` is the median ratio to the same number of environments
+    under one thread, ``of_floor`` the rate over that of nothing but copying the observations.
     """
     rows = []
     for env, scenario in product(args.envs, args.scenarios):
         arguments = {"id": f"hetenv/{env}", "scenario": scenario, "overrides": parse_overrides(args.set)}
-        runs = [("make", 1, 1)]
-        runs += [("make_vec", n, threads) for n in args.num_envs for threads in args.threads if threads <= n]
-        for through, num_envs, threads in runs:
-            if through == "make":
-                seconds = step_single(arguments, args.steps, args.repeats)
-            else:
-                seconds = step_vector(arguments, num_envs, threads, args.steps, args.repeats)
-            floor_s = copy_s(arguments, num_envs)
+        vectors = [(n, threads) for n in args.num_envs for threads in args.threads if threads <= n]
+        runs = [step_single(arguments, args.steps)]
+        runs += [step_vector(arguments, num_envs, threads, args.steps) for num_envs, threads in vectors]
+        step_s = np.array([[next(run) for run in runs] for _ in range(args.repeats + 1)])[1:].T  # (runs, repeats)
+        one_thread_s = {n: step_s[k] for k, (n, threads) in enumerate(vectors, 1) if threads == 1}
+        for run, through, (num_envs, threads), seconds in zip(
+            runs, ["make"] + ["make_vec"] * len(vectors), [(1, 1), *vectors], step_s, strict=True
+        ):
+            run.close()
+            slower_s = one_thread_s.get(num_envs) if threads > 1 else None
             rows.append(
                 {
                     "env": env,
@@ -219,20 +222,20 @@ def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
                     "through": through,
                     "num_envs": num_envs,
                     "threads": threads,
-                    "steps_per_s": spread([1.0 / step_s for step_s in seconds]),
-                    "of_floor": floor_s / float(np.median(seconds)),
+                    "steps_per_s": spread((1.0 / seconds).tolist()),
+                    "x_one_thread": None if slower_s is None else float(np.median(slower_s / seconds)),
+                    "of_floor": copy_s(arguments, num_envs) / float(np.median(seconds)),
                 }
             )
     return rows
 
 
-def step_single(arguments: dict[str, Any], n_steps: int, repeats: int) -> list[float]:
-    """Seconds a step of one environment, of each repeat."""
+def step_single(arguments: dict[str, Any], n_steps: int) -> Generator[float, None, None]:
+    """Seconds a step of one environment, over the next ``n_steps``; again and again."""
     env = gym.make(**arguments)
     _, info = env.reset(seed=0)
     rng = np.random.default_rng(0)
-    seconds = []
-    for _ in range(repeats + 1):
+    while True:
         passed_s = 0.0
         for _ in range(n_steps):
             if "action_mask" in info:
@@ -245,28 +248,30 @@ def step_single(arguments: dict[str, Any], n_steps: int, repeats: int) -> list[f
             if terminated:
                 _, info = env.reset()
             passed_s += time.perf_counter() - begin
-        seconds.append(passed_s / n_steps)
-    return seconds[1:]
+        yield passed_s / n_steps
 
 
-def step_vector(arguments: dict[str, Any], num_envs: int, threads: int, n_steps: int, repeats: int) -> list[float]:
+def step_vector(arguments: dict[str, Any], num_envs: int, threads: int, n_steps: int) -> Generator[float, None, None]:
     """Seconds a step and environment of ``num_envs`` environments that are all at another point of their episodes."""
     envs = gym.make_vec(num_envs=num_envs, num_threads=threads, autoreset_mode="SameStep", **arguments)
     _, infos = envs.reset(seed=0)
     rng = np.random.default_rng(0)
     rounds = max(n_steps // num_envs, 20)
-    warm = max(200, rounds)
-    passed_s = []
-    for _ in range(warm + repeats * rounds):
-        if "action_mask" in infos:
-            actions = (infos["action_mask"] * (0.1 + rng.random(infos["action_mask"].shape, np.float32))).argmax(axis=1)
-        else:
-            actions = rng.uniform(-1.0, 1.0, envs.action_space.shape)
-        begin = time.perf_counter()
-        _, _, _, _, infos = envs.step(actions)
-        passed_s.append(time.perf_counter() - begin)
-    envs.close()
-    return (np.reshape(passed_s[warm:], (repeats, rounds)).mean(axis=1) / num_envs).tolist()
+    warm = max(0, 200 - rounds)  # more of the first, until the environments have drifted apart
+    with closing(envs):
+        while True:
+            passed_s = []
+            for _ in range(warm + rounds):
+                if "action_mask" in infos:
+                    chances = 0.1 + rng.random(infos["action_mask"].shape, np.float32)
+                    actions = (infos["action_mask"] * chances).argmax(axis=1)
+                else:
+                    actions = rng.uniform(-1.0, 1.0, envs.action_space.shape)
+                begin = time.perf_counter()
+                _, _, _, _, infos = envs.step(actions)
+                passed_s.append(time.perf_counter() - begin)
+            yield float(np.mean(passed_s)) / num_envs
+            warm = 0
 
 
 def copy_s(arguments: dict[str, Any], num_envs: int) -> float:

@@ -40,8 +40,7 @@ def test_the_wheel_makes_an_environment_from_another_folder(tmp_path: Path) -> N
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     script = """
 import pathlib, gymnasium, hetenv, hetenv.config, baselines, agents
-env = gymnasium.make("hetenv/Placement-v0", scenario="paper-batch")
-env.reset(seed=0)
+gymnasium.make("hetenv/Placement-v0", scenario="paper-batch")
 print(hetenv.__file__)
 print(*hetenv.config.scenario_names())
 print((pathlib.Path(agents.__file__).parent / "pretrained" / "probe.npz").is_file())

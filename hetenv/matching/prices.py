@@ -297,9 +297,9 @@ def ascend_prices(menu, capacity, start_prices, epsilon, last_epsilon, evaluatio
             if not improved:
                 break
             value = new_value
-            prices[:] = trial
-            gradient[:] = new_gradient
-            curvature[:] = new_curvature
+            prices, trial = trial, prices
+            gradient, new_gradient = new_gradient, gradient
+            curvature, new_curvature = new_curvature, curvature
         if epsilon <= last_epsilon:
             break
         epsilon = max(last_epsilon, FALL * epsilon)

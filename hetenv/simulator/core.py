@@ -154,14 +154,13 @@ class Simulator:
         """What a scheduler may see now."""
         return Snapshot(self)
 
-    def gather_active(self, waiting_only: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def gather_active(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Active jobs by arrival: indices (A,), [remaining, GPU-seconds, seconds to finish] (A, 3), counts (A, M)."""
-        clock = self.state.clock[0]
-        n_jobs = int(clock["n_active"] - clock["n_running"] if waiting_only else clock["n_active"])
+        n_jobs = int(self.state.clock[0]["n_active"])
         jobs = np.empty(n_jobs, np.int64)
         figures = np.empty((n_jobs, 3))
         counts = np.empty((n_jobs, len(self.cluster.types)), np.int64)
-        kernels.gather_active(self.fixed, self.state, waiting_only, jobs, figures, counts)
+        kernels.gather_active(self.fixed, self.state, False, jobs, figures, counts)
         return jobs, figures, counts
 
     def gather_waiting(self, limit: int | None = None) -> np.ndarray:

@@ -386,7 +386,7 @@ def gather_waiting(state, jobs):
     return found
 
 
-@njit_allocating
+@njit
 def gather_active(fixed, state, waiting_only, jobs, figures, counts):
     """Write the active, or only the waiting, jobs by arrival: ``jobs`` (A,), ``figures`` (A, 3), ``counts`` (A, M).
 
@@ -407,6 +407,7 @@ def gather_active(fixed, state, waiting_only, jobs, figures, counts):
         if record.status == 2:
             figures[row, 1] += record.n_gpus * (clock.time_s - record.since_s)
         figures[row, 2] = record.eta_s - clock.time_s
-        counts[row] = state.counts[job]
+        for m in range(counts.shape[1]):
+            counts[row, m] = state.counts[job, m]
         job = record.next
         row += 1

@@ -11,57 +11,25 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import hetenv
 from hetenv.config import load_scenario, scenario_names
-from hetenv.envs.batch import OwnEpisodes, PlacementBatch
+from hetenv.envs.batch import PlacementBatch
 from hetenv.envs.placement import PlacementEnv
 from hetenv.envs.vector import PlacementVectorEnv
+from tests.envs.batches import MODES, assert_equal, begun, shown, valid_actions
 
 SCENARIOS = scenario_names()
 SMALL: dict[str, Any] = {"workload": {"n_jobs": 15}, "window": {"jobs": 6}}
-MODES = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
 
 
 def overrides(scenario: str) -> dict[str, Any] | None:
     return None if scenario == "paper-batch" else SMALL
 
 
-def valid_actions(mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(N,) a random allowed action for each row of ``mask`` (N, A); 0 where nothing is."""
-    return (mask * rng.uniform(0.1, 1.0, mask.shape)).argmax(axis=1)
-
-
-def assert_equal(ours: Any, theirs: Any) -> None:
-    """Equal to the bit, types included, through dictionaries and arrays of objects."""
-    if isinstance(theirs, dict):
-        assert ours.keys() == theirs.keys()
-        for key in theirs:
-            assert_equal(ours[key], theirs[key])
-    elif isinstance(theirs, np.ndarray) and theirs.dtype == object:
-        for mine, other in zip(ours, theirs, strict=True):
-            assert_equal(mine, other)
-    elif isinstance(theirs, np.ndarray):
-        assert ours.dtype == theirs.dtype
-        np.testing.assert_array_equal(ours, theirs)
-    else:
-        assert ours == theirs
-
-
 def batch_of(scenario: str, num_envs: int, num_threads: int = 1) -> PlacementBatch:
-    loaded = load_scenario(scenario, overrides(scenario))
-    generators = [np.random.default_rng(env) for env in range(num_envs)]
-    batch = PlacementBatch(loaded, num_envs, OwnEpisodes(loaded, generators), num_threads)
-    batch.begin(np.arange(num_envs))
-    return batch
+    return begun(PlacementBatch, load_scenario(scenario, overrides(scenario)), num_envs, num_threads)
 
 
 def play(batch: PlacementBatch, n_steps: int, seed: int) -> list[bytes]:
-    """What ``batch`` shows along random valid actions, ended episodes begun anew."""
-    rng = np.random.default_rng(seed)
-    seen = []
-    for _ in range(n_steps):
-        batch.step(valid_actions(batch.mask, rng))
-        seen.append(b"".join(array.tobytes() for array in (*batch.observation.values(), batch.reward, batch.time_s)))
-        batch.begin(np.flatnonzero(batch.done))
-    return seen
+    return shown(batch, lambda rng: valid_actions(batch.mask, rng), n_steps, seed)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -11,33 +11,22 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import hetenv
 from hetenv.config import load_scenario
-from hetenv.envs.batch import OwnEpisodes
 from hetenv.envs.market import MarketEnv
 from hetenv.envs.market_batch import MarketBatch
 from hetenv.envs.vector import MarketVectorEnv
-from tests.envs.test_batch import MODES, assert_equal
+from tests.envs.batches import MODES, assert_equal, begun, shown
 
 SMALL: dict[str, Any] = {"workload": {"n_jobs": 12}}
 SCENARIOS = ["online", "online-elastic", "philly"]
 
 
 def batch_of(scenario: str, num_envs: int, num_threads: int = 1) -> MarketBatch:
-    loaded = load_scenario(scenario, SMALL)
-    generators = [np.random.default_rng(env) for env in range(num_envs)]
-    batch = MarketBatch(loaded, num_envs, OwnEpisodes(loaded, generators), num_threads)
-    batch.begin(np.arange(num_envs))
-    return batch
+    return begun(MarketBatch, load_scenario(scenario, SMALL), num_envs, num_threads)
 
 
 def play(batch: MarketBatch, n_steps: int, seed: int) -> list[bytes]:
-    """What ``batch`` shows along random actions, ended episodes begun anew."""
-    rng = np.random.default_rng(seed)
-    seen = []
-    for _ in range(n_steps):
-        batch.step(rng.uniform(-1, 1, (batch.num_envs, len(batch.scenario.cluster.types) + 4)))
-        seen.append(b"".join(array.tobytes() for array in (*batch.observation.values(), batch.reward, batch.time_s)))
-        batch.begin(np.flatnonzero(batch.done))
-    return seen
+    shape = (batch.num_envs, len(batch.scenario.cluster.types) + 4)
+    return shown(batch, lambda rng: rng.uniform(-1, 1, shape), n_steps, seed)
 
 
 @pytest.mark.parametrize("mode", MODES)

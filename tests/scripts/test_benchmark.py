@@ -58,6 +58,7 @@ def test_steps_gives_the_spread_of_its_repeats(main: Callable[[list[str]], int],
         ("make_vec", 4, 1),
         ("make_vec", 4, 2),
     ]
+    assert [row["x_one_thread"] is None for row in rows] == [True, True, True, False]
     market = measured(main, tmp_path / "m.json", *arguments, "--num-envs", "2", "--envs", "Market-v0")
     assert [(row["env"], row["through"]) for row in market] == [("Market-v0", "make"), *[("Market-v0", "make_vec")] * 2]
     for row in [*rows, *market]:
