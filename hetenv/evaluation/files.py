@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,16 +38,21 @@ def _write_tables(evaluation: Evaluation, folder: Path) -> None:
 
 
 def _write_scalars(trials_of: Mapping[str, Sequence[Trial]], folder: Path) -> bool:
-    """Write TensorBoard event files; False where the packages for it are not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
+    """Write TensorBoard event files; False where TensorBoard is not installed."""
+    try:  # its own writer: that of torch takes seconds to import
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
     except ImportError:
         return False
     for scheduler, trials in trials_of.items():
-        with SummaryWriter(str(folder / scheduler)) as writer:
+        with closing(EventFileWriter(str(folder / scheduler))) as writer:
             for step in range(1, len(trials) + 1):
-                for figure, value in _flat(pool_episodes(trials[:step])).items():
-                    writer.add_scalar(f"evaluation/{figure}", value, step)
+                figures = _flat(pool_episodes(trials[:step]))
+                values = [
+                    Summary.Value(tag=f"evaluation/{name}", simple_value=value) for name, value in figures.items()
+                ]
+                writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
     return True
 
 
