@@ -18,7 +18,7 @@ from agents.config import BenderConfig, EvolutionConfig, ScorerConfig
 from agents.playing import Episode, play_episodes
 from agents.saving import Bred
 from agents.scorer import PairScorer, Shape, as_layers
-from baselines.market_tuned import DEFAULT, tuned_parameters, tuned_scenarios
+from baselines.market_tuned import tuned_for, tuned_parameters
 from hetenv.config import Scenario
 from hetenv.workload import Workload
 
@@ -75,7 +75,7 @@ class Benders:
         self._episodes = BentEpisodes(scenario, self._inputs, config.workers)
         constants: Sequence[float] | None = config.start
         if constants is None:
-            constants = constants_of(tuned_parameters(scenario.name if scenario.name in tuned_scenarios() else DEFAULT))
+            constants = constants_of(tuned_parameters(tuned_for(scenario.name)))
         self.first = MarketBender.constant(self._inputs, constants).weights
         self.play, self.close = self._episodes.play, self._episodes.close
 

@@ -115,7 +115,7 @@ class Imitated(NamedTuple):
 
 def imitate(network: PairNetwork, settings: ImitationSettings, scenario: Scenario, seed: int) -> Imitated:
     """Train ``network`` to choose what the configured teacher chooses; its value is left alone."""
-    demonstrations = Demonstrations(teacher(settings.scheduler), scenario)
+    demonstrations = Demonstrations(teacher(settings.scheduler, scenario), scenario)
     ends = [0]  # decisions until each episode
     for episode_seed in _episode_seeds(seed, settings.episodes):
         workload = scenario.draw_workload(np.random.default_rng(episode_seed))
@@ -130,9 +130,9 @@ def imitate(network: PairNetwork, settings: ImitationSettings, scenario: Scenari
     return Imitated(demonstrations.share_found, float(agrees.float().mean()))
 
 
-def teacher(name: str) -> Scheduler:
-    """A scheduler of ``baselines`` or, as ``agents.load`` has them, a policy."""
-    return load(name) if is_policy(name) else baselines.make(name)
+def teacher(name: str, scenario: Scenario) -> Scheduler:
+    """A scheduler of ``baselines``, tuned for the scenario if it can be, or, as ``agents.load`` has them, a policy."""
+    return load(name) if is_policy(name) else baselines.make_for(scenario.name, name)
 
 
 def _fit(

@@ -66,7 +66,7 @@ def _learn(run: Run, progress: Progress) -> Run:
 
 
 def play_baselines(config: RunSettings, progress: Progress) -> dict[str, Figures]:
-    """Figures of the configured baselines on the held-out episodes.
+    """Figures of the configured baselines, tuned for the scenario if they can be, on the held-out episodes.
 
     Args:
         progress: called with the episodes played, over all baselines, and their number.
@@ -77,9 +77,10 @@ def play_baselines(config: RunSettings, progress: Progress) -> dict[str, Figures
     settings = config.evaluation
     if not settings.baselines:
         return {}
+    scenario = config.load_scenario()
     evaluation = evaluate(
-        config.load_scenario(),
-        {name: partial(baselines.make, name) for name in settings.baselines},
+        scenario,
+        {name: partial(baselines.make_for, scenario.name, name) for name in settings.baselines},
         episodes=settings.episodes,
         seed=settings.seed,
         progress=progress,

@@ -12,14 +12,14 @@ from baselines.fifo_perf import FIFOPerf
 from baselines.gavel import Gavel
 from baselines.jps import JPS
 from baselines.market import Market
-from baselines.market_tuned import MarketTuned
+from baselines.market_tuned import MarketTuned, tuned_for
 from baselines.sjf import SJF
 from baselines.srtf import SRTF
 from baselines.tiresias import Tiresias
 from hetenv.errors import InputError
 from hetenv.scheduler import Scheduler
 
-__all__ = ["make", "names"]
+__all__ = ["make", "make_for", "names"]
 
 # Name -> what makes it, and the options the name stands for.
 _REGISTRY: Mapping[str, tuple[Callable[..., Scheduler], Mapping[str, Any]]] = {
@@ -57,3 +57,10 @@ def make(name: str, **options: Any) -> Scheduler:
         free = ", ".join(option for option in known if option not in preset) or "none"
         raise InputError(f"scheduler {name}, option {unknown[0]}", "unknown", f"its options: {free}")
     return factory(**preset, **options)
+
+
+def make_for(scenario: str, name: str, /, **options: Any) -> Scheduler:
+    """``make``, tuned for the scenario of that name where the scheduler has parameters that are; see ``tuned_for``."""
+    if name in _REGISTRY and "scenario" in inspect.signature(_REGISTRY[name][0]).parameters:
+        options = {"scenario": tuned_for(scenario)} | options
+    return make(name, **options)

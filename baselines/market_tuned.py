@@ -72,6 +72,11 @@ def tuned_scenarios() -> list[str]:
     return sorted(file.stem for file in (config_dir() / "tuned").glob("*.yaml"))
 
 
+def tuned_for(scenario: str) -> str:
+    """The file of ``configs/tuned`` for the scenario of that name: its own, or the one for all."""
+    return scenario if scenario in tuned_scenarios() else DEFAULT
+
+
 def tuned_parameters(scenario: str) -> Parameters:
     """The parameters in a file of ``configs/tuned``, by name, or in a .yaml file by path.
 

@@ -55,6 +55,18 @@ def test_a_file_an_option_and_the_default_decide(tmp_path):
     assert timeline(baselines.make("market-tuned", waiting_factor=0.0)) == mixed != of_default
 
 
+def test_a_scheduler_for_a_scenario_has_what_was_tuned_for_it():
+    of_online = timeline(baselines.make("market-tuned", scenario="online"))
+    of_default = timeline(baselines.make("market-tuned"))
+    assert of_online != of_default
+    assert timeline(baselines.make_for("online", "market-tuned")) == of_online
+    assert timeline(baselines.make_for("my own", "market-tuned")) == of_default
+    assert timeline(baselines.make_for("online", "market-tuned", scenario="default")) == of_default
+    assert timeline(baselines.make_for("online", "market")) == timeline(baselines.make("market"))
+    with pytest.raises(InputError, match="use one of fifo"):
+        baselines.make_for("online", "nobody")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
