@@ -25,7 +25,14 @@ from hetenv.cache import cache_dir
 from hetenv.merged import Kernel
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
-_OPTIONS = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}  # None: as NUMBA_BOUNDSCHECK says
+# Whatever is left out here numba lets a kernel inherit from the one that happens to call it first.
+_OPTIONS = {
+    "nopython": True,
+    "boundscheck": None,  # as NUMBA_BOUNDSCHECK says
+    "error_model": "python",
+    "forceinline": False,
+    "no_cfunc_wrapper": True,
+}
 # x / 0 is inf or NaN: a check at each division costs a tenth. A call between kernels hands each field of each array
 # over on the stack, in an environment a thousand bytes, unless it is inlined: that halves a step.
 _IN_PLACE = {"_nrt": False, "error_model": "numpy", "forceinline": True}
@@ -75,7 +82,8 @@ def njit_threaded(kernel: KernelT) -> KernelT:
 
 
 def _compile(kernel: KernelT, **options: Any) -> KernelT:
-    # _nrt is always given: numba would let a kernel inherit it from the one that happens to call it first.
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return kernel
     compiled = Kernel(kernel, targetoptions=_OPTIONS | options)
     saved = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = _cache_folder(kernel.__module__)  # type: ignore[attr-defined]
@@ -105,9 +113,10 @@ def _cache_root() -> Path:
 
 @cache
 def _digest(module: str) -> str:
-    """Digest of a module with kernels, the constants it imports, the modules with kernels, and numba's version."""
+    """Digest of a module with kernels, the constants and kernels it imports, and how they are compiled."""
     source = _source(module)
-    digest = hashlib.sha256(numba.__version__.encode() + source)
+    digest = hashlib.sha256(source + _source(__name__) + _source(Kernel.__module__))
+    digest.update(repr((numba.__version__, numba.config.BOUNDSCHECK)).encode())  # type: ignore[attr-defined]
     constants = {name: value for name, value in vars(sys.modules[module]).items() if isinstance(value, _CONSTANTS)}
     digest.update(repr({name: constants[name] for name in sorted(constants) if name[:2] != "__"}).encode())
     for helper in _imports(source):

@@ -3,6 +3,7 @@
 numba turns every kernel into machine code of its own, then optimises it once more in each of its callers, and theirs.
 Here a kernel has two faces: called by Python it is numba's dispatcher, cached like any; called by a kernel it is a
 part of that one, handed over as LLVM's raw code, optimised and turned into machine code there, and cached with it.
+A kernel cannot call itself.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ class Kernel(CPUDispatcher):
     def part(self) -> Any:
         """The kernel as other kernels call it."""
         return _Part(self.py_func, targetoptions=self.targetoptions, pipeline_class=_PartCompiler)
+
+    def add_overload(self, compiled: Any) -> None:
+        for environment in compiled._find_referenced_environments():  # of its parts too, which print from theirs
+            compiled.library.codegen.set_env(environment.env_name, environment)
+        super().add_overload(compiled)
 
 
 class _Part(CPUDispatcher):

@@ -51,8 +51,8 @@ def run_twice(package: Path, cache: Path) -> int:
     return int(run(package, cache).stdout)
 
 
-def run(package: Path, cache: Path) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(package.parent), "HETENV_CACHE_DIR": str(cache)}
+def run(package: Path, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(package.parent), "HETENV_CACHE_DIR": str(cache)} | variables
     script = "from hetenv.caller import twice; print(twice(0))"
     done = subprocess.run([sys.executable, "-c", script], env=env, cwd=package.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -136,6 +136,29 @@ def test_a_kernel_serves_python_and_kernels_whichever_calls_first(decorate: Call
     for kernel in (half, eighth):
         with pytest.raises(ValueError, match="0 or more"):
             kernel(-1.0)
+
+
+def test_a_part_can_print(capfd: pytest.CaptureFixture[str]) -> None:
+    @hetenv.compiled.njit
+    def shout(x: float) -> float:
+        print("got", x)
+        return x
+
+    @hetenv.compiled.njit
+    def whole(x: float) -> float:
+        return shout(x)
+
+    assert whole(1.5) == 1.5
+    assert capfd.readouterr().out == "got 1.5\n"
+
+
+def test_a_change_of_how_kernels_are_compiled_compiles_them_anew(package: Path, tmp_path: Path) -> None:
+    run_twice(package, tmp_path / "cache")
+    with (package / "merged.py").open("a") as file:
+        file.write("# changed\n")
+    assert "compiling" in run(package, tmp_path / "cache").stderr
+    assert run(package, tmp_path / "cache").stderr == ""
+    assert "compiling" in run(package, tmp_path / "cache", NUMBA_BOUNDSCHECK="1").stderr
 
 
 def test_a_part_is_not_compiled_by_itself() -> None:

@@ -349,7 +349,7 @@ def test_scalars_end_at_the_summary(evaluation: Evaluation, tmp_path: Path) -> N
 def test_without_tensorboard_the_tables_are_saved(
     evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.record_writer", None)
     assert evaluation.save(tmp_path) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.csv", "summary.csv", "summary.json"]
 
@@ -375,6 +375,21 @@ def test_failing_save_leaves_old_files_alone(
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
         evaluation.save(tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == old
+
+
+def test_a_disk_full_of_scalars_leaves_old_files_alone(
+    evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_writer = pytest.importorskip("tensorboard.summary.writer.record_writer")
+    (tmp_path / "jobs.csv").write_text("old jobs")
+
+    def full_disk(self: object, record: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(record_writer.RecordWriter, "write", full_disk)
+    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
+        evaluation.save(tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"jobs.csv": "old jobs"}
 
 
 def test_folder_that_is_a_file(evaluation: Evaluation, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,20 +38,26 @@ def _write_tables(evaluation: Evaluation, folder: Path) -> None:
 
 def _write_scalars(trials_of: Mapping[str, Sequence[Trial]], folder: Path) -> bool:
     """Write TensorBoard event files; False where TensorBoard is not installed."""
-    try:  # its own writer: that of torch takes seconds to import
+    try:  # torch has a writer, which takes seconds to import
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        from tensorboard.summary.writer.record_writer import RecordWriter
     except ImportError:
         return False
+    now_s = time.time()
     for scheduler, trials in trials_of.items():
-        with closing(EventFileWriter(str(folder / scheduler))) as writer:
+        # TensorBoard knows its files by the beginning of their names.
+        path = folder / scheduler / f"events.out.tfevents.{now_s:.0f}.hetenv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            writer = RecordWriter(file)
+            writer.write(Event(wall_time=now_s, file_version="brain.Event:2").SerializeToString())
             for step in range(1, len(trials) + 1):
                 figures = _flat(pool_episodes(trials[:step]))
                 values = [
                     Summary.Value(tag=f"evaluation/{name}", simple_value=value) for name, value in figures.items()
                 ]
-                writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+                writer.write(Event(wall_time=now_s, step=step, summary=Summary(value=values)).SerializeToString())
     return True
 
 
