@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,11 @@ def shared() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip(f"needs the traces and oracles of {SHARED}, which is absent")
     return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _learners_log_where_pytest_tidies_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Stable-Baselines3 makes a folder for each learner without a logger of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SB3_LOGDIR", str(tmp_path_factory.mktemp("sb3")))
+        yield
