@@ -163,8 +163,7 @@ def _limit_categories(capacity, least, most):
         for n in range(largest + 1):
             ways[n] = up_to[n] - (up_to[n - gpus - 1] if n > gpus else 0.0)
     below = np.zeros(largest + 2)  # count vectors of all sizes below n
-    for n in range(largest + 1):
-        below[n + 1] = below[n] + ways[n]
+    below[1:] = np.cumsum(ways)
     for job in range(most.shape[0]):
         if least[job] <= largest:
             bounded = np.searchsorted(below, below[least[job]] + MOST_CATEGORIES, side="right") - 2

@@ -206,15 +206,13 @@ def benchmark_steps(args: argparse.Namespace) -> list[dict[str, Any]]:
     for env, scenario in product(args.envs, args.scenarios):
         arguments = {"id": f"hetenv/{env}", "scenario": scenario, "overrides": parse_overrides(args.set)}
         vectors = [(n, threads) for n in args.num_envs for threads in args.threads if threads <= n]
-        runs = [step_single(arguments, args.steps)]
-        runs += [step_vector(arguments, num_envs, threads, args.steps) for num_envs, threads in vectors]
-        step_s = np.array([[next(run) for run in runs] for _ in range(args.repeats + 1)])[1:].T  # (runs, repeats)
-        one_thread_s = {n: step_s[k] for k, (n, threads) in enumerate(vectors, 1) if threads == 1}
-        for run, through, (num_envs, threads), seconds in zip(
-            runs, ["make"] + ["make_vec"] * len(vectors), [(1, 1), *vectors], step_s, strict=True
-        ):
-            run.close()
-            slower_s = one_thread_s.get(num_envs) if threads > 1 else None
+        runs = {("make", 1, 1): step_single(arguments, args.steps)}
+        runs |= {("make_vec", *vector): step_vector(arguments, *vector, args.steps) for vector in vectors}
+        step_s = np.array([[next(run) for run in runs.values()] for _ in range(args.repeats + 1)])[1:]  # first: warm-up
+        step_s_of = dict(zip(runs, step_s.T, strict=True))  # (repeats,) each
+        for (through, num_envs, threads), seconds in step_s_of.items():
+            runs[through, num_envs, threads].close()
+            slower_s = step_s_of.get(("make_vec", num_envs, 1)) if threads > 1 else None
             rows.append(
                 {
                     "env": env,
